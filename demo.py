@@ -199,7 +199,7 @@ def finetuning_steps(directory: str) -> list[Step]:
 
     return [
         Step(
-            "Exchange two words in half of the sentences of Python's English",
+            "Swap two words in half of the sentences of Python's English",
             f"{data}/sentences.tsv",
             ["data/python_word_order.py", f"--output_dir={data}"],
         ),

@@ -47,6 +47,9 @@ _DEFINE = {
     bool: flags.DEFINE_bool,
 }
 
+# The values of flags, for messages.
+_VALUES = {int: "an integer", float: "a number", bool: "true or false"}
+
 # Names that users of other programs may try instead of our flags.
 _OTHER_NAMES = {
     "model": "model_name_or_path bert_model",
@@ -116,9 +119,21 @@ def _parse(options_class: type[Options], argv: list[str]) -> list[str]:
         for field in dataclasses.fields(options_class):
             names += filter(None, [field.metadata["alias"], field.name])
         message = unknown_flag(error.flagname, names)
+    except flags.IllegalFlagValueError as error:
+        message = _illegal_value(str(error), options_class)
     except flags.Error as error:
         message = f"{error}. See --help=all for all flags."
     sys.exit(f"{os.path.basename(argv[0])}: error: {message}")
+
+
+def _illegal_value(message: str, options_class: type[Options]) -> str:
+    """Replaces the end of absl's message, which is a Python exception."""
+    found = re.match(r"flag (--(\w+)=.*?): ", message, re.DOTALL)
+    if found:
+        hint = typing.get_type_hints(options_class).get(found[2], str)
+        if kind := _VALUES.get(plain_type(hint)):
+            return f"{found[1]} must be {kind}."
+    return f"{message}. See --help=all for all flags."
 
 
 def unknown_flag(name: str, names: Sequence[str]) -> str:

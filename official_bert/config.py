@@ -12,7 +12,7 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import json_files, model_formats
+from official_bert import files, json_files, model_formats
 from official_bert.errors import InputError
 from official_bert.tokenization.vocab import num_tokens, require_tokens
 
@@ -79,6 +79,11 @@ class BertConfig:
         invalid values.
         """
         json_file = os.fspath(json_file)
+        if next(files.read_lines(json_file), "") == "[PAD]":
+            raise InputError(
+                f"{json_file} is a vocabulary, not a config. Are "
+                "--vocab_file and --bert_config_file swapped?"
+            )
         config = cls.from_dict(json_files.read_object(json_file))
         config.validate(f"{json_file}: ")
         return config

@@ -253,6 +253,11 @@ def _decode(
                 yield line.decode("utf-8")
         except UnicodeDecodeError as error:
             number += error.object.count(b"\n", 0, error.start)
+            if b"\0" in error.object[:16]:
+                raise InputError(
+                    f"{path}: must be text in UTF-8. Received: binary data, "
+                    "such as TFRecords."
+                ) from error
             raise InputError(
                 f"{path}:{number}: text must be UTF-8. Received: byte "
                 f"0x{error.object[error.start]:02x} ({error.reason}). Convert "

@@ -9,11 +9,13 @@ and vocabularies of other formats are translated to `bert_config.json` and
 import difflib
 import functools
 import hashlib
-import logging
+import logging as stdlib_logging
 import os
 import re
 import sys
 from typing import NamedTuple, NoReturn
+
+from absl import logging
 
 from official_bert import (
     files,
@@ -65,12 +67,16 @@ class ModelFiles(NamedTuple):
         return BertConfig.from_json_file(self.bert_config_file)
 
 
-def find(model: str | os.PathLike[str]) -> ModelFiles:
+def find(
+    model: str | os.PathLike[str], vocab_file: str | None = None
+) -> ModelFiles:
     """Returns the files of a model; downloads all files except its weights.
 
     Args:
         model: A directory, a name in `released`, or OWNER/NAME on the Hugging
             Face Hub. See `download_weights`.
+        vocab_file: The vocabulary that will replace the model's. If the model
+            has none, this one shows the casing.
 
     Raises:
         InputError: There is no such model, it cannot be downloaded, or it is
@@ -86,7 +92,7 @@ def find(model: str | os.PathLike[str]) -> ModelFiles:
         checkpoint = model_formats.find_checkpoint(directory)
         config_file = model_formats.beside_checkpoint(directory, CONFIG)
     if config_file:
-        vocab_file = model_formats.beside_checkpoint(directory, VOCAB) or ""
+        own_vocab = model_formats.beside_checkpoint(directory, VOCAB) or ""
         directory = os.path.dirname(config_file)
     elif model_format == "checkpoint" and task_file.is_in(directory):
         raise InputError(
@@ -100,10 +106,10 @@ def find(model: str | os.PathLike[str]) -> ModelFiles:
             config = huggingface_files.read_config(directory)
             vocab = huggingface_files.read_vocab(directory)
         config_file = _cache(CONFIG, config.to_json_string())
-        vocab_file = "" if vocab is None else _cache(VOCAB, vocab)
+        own_vocab = "" if vocab is None else _cache(VOCAB, vocab)
     if lower is None:
-        lower = _is_uncased(directory, vocab_file)
-    return ModelFiles(config_file, vocab_file, checkpoint, lower)
+        lower = _is_uncased(directory, own_vocab or vocab_file or "")
+    return ModelFiles(config_file, own_vocab, checkpoint, lower)
 
 
 def run_files(
@@ -178,6 +184,16 @@ def _is_uncased(directory: str, vocab_file: str) -> bool:
     return not has_vocab or looks_uncased(files.read_text(vocab_file))
 
 
+def warn_of_casing(vocab_file: str, do_lower_case: bool) -> None:
+    """Warns if a vocabulary seems to be of another casing."""
+    if looks_uncased(files.read_text(vocab_file)) == do_lower_case:
+        return
+    problem = "uncased, but the text is not lower-cased. Omit --nodo_lower_case"
+    if do_lower_case:
+        problem = "cased, but the text is lower-cased. Add --nodo_lower_case"
+    logging.warning("%s looks %s", vocab_file, problem)
+
+
 def looks_uncased(vocab: str) -> bool:
     """Whether lower-casing and stripping accents changes at most 1% of tokens.
 
@@ -230,7 +246,7 @@ def _download(model: str, patterns: tuple[str, ...], commit: str = "") -> str:
     from huggingface_hub import errors
 
     # absl would show a line for every request.
-    logging.getLogger("httpx2").setLevel(logging.WARNING)
+    stdlib_logging.getLogger("httpx2").setLevel(stdlib_logging.WARNING)
     try:
         directory: str = huggingface_hub.snapshot_download(
             name,

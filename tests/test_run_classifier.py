@@ -288,15 +288,12 @@ def test_output_layer_is_loaded_only_for_targets_in_the_same_unit(
     caplog.set_level("INFO", logger="absl")
     described = {"kind": "text", "labels": [], **trained}
     (tmp_path / "task.json").write_text(json.dumps(described))
-    options = types.SimpleNamespace(
-        init_checkpoint=f"{tmp_path}/model.ckpt-1",
-        output_dir=f"{tmp_path}/out",
-        overwrite_output_dir=False,
-    )
+    checkpoint = f"{tmp_path}/model.ckpt-1"
     regression = TextTask(task_type="regression", labels=(), **task_scale)
     # The output layer of a classifier has another shape.
     is_other = trained not in (task_scale, CLASSIFIER)
-    assert bool(output_layer.not_loaded(regression, options)) == is_other
+    left_out = output_layer.weights_to_initialize(regression, checkpoint)
+    assert bool(left_out) == is_other
     assert ("differently scaled targets" in caplog.text) == is_other
 
 

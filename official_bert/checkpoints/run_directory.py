@@ -104,7 +104,7 @@ def save(
         if name not in earlier:
             tf1.remove(prefix)
         raise
-    names = [*(n for n in earlier if 0 <= _step_of(n) < step), name]
+    names = [*(n for n in earlier if 0 <= step_of(n) < step), name]
     _write_list(directory, names)
     if outdated := names[:-keep]:
         # Outdated checkpoints stay listed until they are removed. If the
@@ -152,7 +152,7 @@ def _listed(directory: str) -> list[str]:
             for name in files.list_directory(directory)
             if name.endswith(model_formats.INDEX)
         ]
-        return sorted((n for n in found if _step_of(n) >= 0), key=_step_of)
+        return sorted((n for n in found if step_of(n) >= 0), key=step_of)
     try:
         state = tf.train.get_checkpoint_state(directory)
     except ValueError:  # It names no checkpoint.
@@ -167,7 +167,7 @@ def _listed(directory: str) -> list[str]:
     return [*(n for n in names if n != newest), newest]
 
 
-def _step_of(name: str) -> int:
+def step_of(name: str) -> int:
     """Returns N of `model.ckpt-N`; -1 for other names."""
     match = re.fullmatch(r"model\.ckpt-(\d+)", name)
     return int(match[1]) if match else -1

@@ -175,6 +175,7 @@ def _check_packing(where: str, features: Any, schema: Schema) -> None:
 
 
 def _check_lengths(where: str, features: Any, schema: Schema) -> None:
+    problems, flags = [], dict[str, None]()
     for name, feature in schema.items():
         if name not in features:
             raise InputError(
@@ -185,11 +186,15 @@ def _check_lengths(where: str, features: Any, schema: Schema) -> None:
         kind = "float_list" if feature.is_float else "int64_list"
         length = len(getattr(features[name], kind).value)
         if length != feature.length:
-            advice = f" Pass --{feature.flag}={length}." if feature.flag else ""
-            raise InputError(
-                f"{where}: `{name}` must have {feature.length} values in a "
-                f"{kind}. Received: {length}.{advice}"
+            problems.append(
+                f"`{name}` must have {feature.length} values in its {kind}, "
+                f"but has {length}"
             )
+            if feature.flag:
+                flags[f"--{feature.flag}={length}"] = None
+    if problems:
+        advice = f" Pass {' '.join(flags)}." if flags else ""
+        raise InputError(f"{where}: {', '.join(problems)}.{advice}")
 
 
 def _check_ids(

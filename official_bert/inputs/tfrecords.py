@@ -181,5 +181,6 @@ def count_records(name: str) -> int:
 def _damaged(name: str, number: int, reason: str) -> InputError:
     return InputError(
         f"{name}: record {number} cannot be read: {reason}. The file is "
-        "damaged, incomplete, or not a TFRecord file. Create or copy it again."
+        "damaged, incomplete, or not a TFRecord file. Create or copy it again. "
+        "create_pretraining_data.py converts text to TFRecords."
     )

@@ -3,6 +3,8 @@
 import math
 import shlex
 
+from absl import logging
+
 from official_bert import files
 from official_bert.config import BertConfig
 from official_bert.flags import (
@@ -156,6 +158,15 @@ class CreatePretrainingData(NamedModel, heading="Model"):
         if self.pack_sequences and self.max_predictions_per_seq < needed:
             message = f"must be at least {needed} with --pack_sequences."
             raise self.error("max_predictions_per_seq", message)
+        elif self.max_predictions_per_seq < 0.9 * needed:
+            logging.warning(
+                "--max_predictions_per_seq=%d limits the masks of sequences of "
+                "%d tokens, of which %d would be masked. The usual value is "
+                "0.15 times the length and a few more",
+                self.max_predictions_per_seq,
+                self.max_seq_length,
+                needed,
+            )
         total = self.mask_share + self.random_share + self.same_share
         if not math.isclose(total, 1, abs_tol=1e-6):
             message = "must sum to 1 with --random_share and --same_share."

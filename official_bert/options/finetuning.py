@@ -13,6 +13,7 @@ from official_bert import (
     huggingface_files,
     json_files,
     model_formats,
+    pretrained,
     task_file,
 )
 from official_bert.errors import InputError
@@ -72,17 +73,17 @@ def _require_types(
             raise InputError(f"{path}: {error} {hint}") from error
 
 
-def _require_model_or_run(given: dict[str, Any]) -> None:
+def _require_model_or_run(given: dict[str, Any], but: str = "") -> None:
     """Raises `InputError` if there is nothing to evaluate.
 
-    `given` are the options of a command, whose --output_dir has no run.
+    `given` are the options of a command, whose --output_dir has no run of it.
     """
     actions = ("do_eval", "do_predict", "do_export")
     models = ("model", "bert_config_file", "bert_hub_module_handle")
     if any(map(given.get, actions)) and not any(map(given.get, models)):
         raise InputError(
             f"--output_dir={given['output_dir']} must contain a fine-tuned "
-            "model. Check the path, or add --do_train or --model."
+            f"model{but}. Check the path, or add --do_train or --model."
         )
 
 
@@ -204,6 +205,7 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
                 return {}
             trained["do_lower_case"] = task.get("do_lower_case", True)
         elif command != cls.command:
+            _require_model_or_run(given, f", not a run of {command}")
             return {}
         for name, file_name in _COPIES.items():
             copy = os.path.join(run_directory, file_name)
@@ -246,6 +248,8 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         validate_case_matches_checkpoint(
             self.do_lower_case, self.init_checkpoint
         )
+        if self.do_train and not self.model:
+            pretrained.warn_of_casing(self.vocab_file, self.do_lower_case)
         if self.init_checkpoint and not self.model:
             self._warn_of_other_tokenizer(self.init_checkpoint)
 

@@ -41,7 +41,7 @@ class NamedModel(Options, heading="Model"):
             return given
         if given["model"] == "list":
             pretrained.show_released()
-        return cls._files_of_model(given["model"]) | given
+        return cls._files_of_model(given) | given
 
     @classmethod
     def _has_default(cls, given: dict[str, Any]) -> bool:
@@ -49,8 +49,9 @@ class NamedModel(Options, heading="Model"):
         return False
 
     @classmethod
-    def _files_of_model(cls, model: str) -> dict[str, Any]:
-        values = pretrained.find(model)._asdict()
+    def _files_of_model(cls, given: dict[str, Any]) -> dict[str, Any]:
+        model = given["model"]
+        values = pretrained.find(model, given.get("vocab_file"))._asdict()
         casing = "uncased" if values["do_lower_case"] else "cased"
         checkpoint = values["init_checkpoint"]
         logging.info("--model=%s: %s, %s", model, checkpoint, casing)
@@ -102,12 +103,13 @@ class ModelOptions(NamedModel, heading="Model"):
         return super().complete(given)
 
     @classmethod
-    def _files_of_model(cls, model: str) -> dict[str, Any]:
+    def _files_of_model(cls, given: dict[str, Any]) -> dict[str, Any]:
+        model = given["model"]
         # KerasHub presets have another task.json.
         config_file = os.path.join(model, "bert_config.json")
         if files.exists(config_file) and task_file.is_in(model):
             return {"model_dir": model}
-        return super()._files_of_model(model)
+        return super()._files_of_model(given)
 
     @functools.cached_property
     def model_files(self) -> ModelFiles:

@@ -227,6 +227,13 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         if given.get("test_file"):
             actions["do_predict"] = True
         completed = super().complete(actions | given)
+        if "task_name" in given and completed.keys().isdisjoint(
+            ("data_dir", "train_file")
+        ):
+            raise InputError(
+                f"--task_name={given['task_name']} needs --data_dir, the "
+                "directory with the files of the task. Add it."
+            )
         if not given.get("train_file"):
             return completed
         file_format = table_format(given["train_file"])

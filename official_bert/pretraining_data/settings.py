@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from absl import logging
 
 from official_bert import pretrained
 from official_bert.config import BertConfig
@@ -94,20 +93,15 @@ class Settings:
     def check_vocabulary(self) -> None:
         """Raises `InputError` unless the vocabulary fits the options.
 
-        Warns if it looks cased, but the text is lower-cased.
+        Warns if it seems to be of another casing.
         """
         vocab, options = self.tokenizer.vocab, self.options
         require_tokens(vocab, options.vocab_file, _REQUIRED_TOKENS)
         if options.bert_config_file:
             config = BertConfig.from_json_file(options.bert_config_file)
             config.require_vocabulary(vocab, options.vocab_file)
-        text = "\n".join(vocab)
-        if options.do_lower_case and not pretrained.looks_uncased(text):
-            logging.warning(
-                "%s looks cased, but the text is lower-cased. For a cased "
-                "model, add --nodo_lower_case",
-                options.vocab_file,
-            )
+        if not options.model:  # Otherwise, the model defines the casing.
+            pretrained.warn_of_casing(options.vocab_file, options.do_lower_case)
 
 
 # Cached, because a worker process receives the same settings with each item.

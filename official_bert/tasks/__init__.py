@@ -1,6 +1,7 @@
 """Tasks for fine-tuning: data, features, losses and answers."""
 
 import dataclasses
+import difflib
 from collections.abc import Callable
 from typing import Any
 
@@ -35,9 +36,11 @@ _MAKERS: dict[str, Callable[[RunClassifier], Task]] = {
 def get(options: RunClassifier) -> Task:
     """Returns the task that `--task_name` names, in any case."""
     if options.resolved_task not in _MAKERS:
+        near = difflib.get_close_matches(options.resolved_task, _MAKERS, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
         raise InputError(
             f"--task_name must be one of {', '.join(_MAKERS)}. Received: "
-            f"{options.task_name!r}. The last four read your own data."
+            f"{options.task_name!r}.{hint} The last four read your own data."
         )
     task = _MAKERS[options.resolved_task](options)
     if isinstance(task, TextTask | ChoiceTask):

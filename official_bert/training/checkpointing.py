@@ -146,6 +146,19 @@ def checkpoint_to_resume(options: TrainingOptions) -> str | None:
     return None if is_start else prefix
 
 
+def examples_seen_ahead(options: TrainingOptions) -> int:
+    """Returns the examples seen beyond one batch for each step.
+
+    Not 0 if the earlier steps of the run had another batch size.
+    """
+    prefix = checkpoint_to_resume(options)
+    saved = run_directory.read_resume_state(prefix) if prefix else None
+    if not (prefix and saved):
+        return 0
+    step = run_directory.step_of(os.path.basename(prefix))
+    return saved.examples_seen - step * options.train_batch_size
+
+
 def load_initial(
     model: Any,
     options: TrainingOptions,
@@ -242,12 +255,12 @@ def load_for_evaluation(model: Any, options: TrainingOptions) -> int:
 def _report_loaded(model: Any, loaded: loading.Loaded) -> None:
     logging.info("Loaded %s", loaded.source)
     if loaded.initialized:
+        is_head = all(re.search(_HEADS, name) for name in loaded.initialized)
+        reason = "the checkpoint does not have them in this shape"
+        if is_head:
+            reason = "the checkpoint is of a pre-trained model or another task"
         names = listed(loaded.initialized)
-        logging.info(
-            "Newly initialized, because the checkpoint does not have them "
-            "in this shape: %s",
-            names,
-        )
+        logging.info("Newly initialized, because %s: %s", reason, names)
     if path := model.config.config_of_other_direction(loaded.source):
         direction = model.config.is_left_to_right
         logging.warning(

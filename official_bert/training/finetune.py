@@ -179,7 +179,9 @@ def train(run: FinetuningRun) -> None:
             left_out=output_layer.weights_to_initialize(run.task, checkpoint),
         )
     data, num_examples = _write_training_records(run)
-    schedule = _make_schedule(num_examples, options)
+    schedule = _make_schedule(
+        num_examples, options, checkpointing.examples_seen_ahead(options)
+    )
     _warn_of_few_evaluations(options, schedule.num_train_steps)
     weights = layerwise.unfrozen(run.model.learning_variables, options.freeze)
     trainer = loop.Trainer(
@@ -272,13 +274,16 @@ def _write_training_records(run: FinetuningRun) -> tuple[RecordFiles, int]:
 
 
 def _make_schedule(
-    num_examples: int, options: FinetuningOptions
+    num_examples: int, options: FinetuningOptions, num_ahead: int
 ) -> LinearWarmupDecay:
-    """Returns the learning rate over the steps of `--num_train_epochs`."""
-    num_train_steps = int(
-        num_examples / options.train_batch_size * options.num_train_epochs
-    )
-    if num_train_steps < 1:
+    """Returns the learning rate over the steps of `--num_train_epochs`.
+
+    `num_ahead` is the result of `checkpointing.examples_seen_ahead`.
+    """
+    batch_size = options.train_batch_size
+    num_batches = num_examples / batch_size * options.num_train_epochs
+    num_train_steps = max(1, int(num_batches - num_ahead / batch_size))
+    if num_batches < 1:
         raise InputError(
             "Training must have at least one step. Received: "
             f"{num_examples:,} examples, "

@@ -118,12 +118,13 @@ def require_same_task(task: Task, options: FinetuningOptions) -> None:
         return
     trained = task_file.read(directory)
     current = {**task.to_json(), "do_lower_case": options.do_lower_case}
-    names = ["kind", "task_type", "labels", "top", "do_lower_case"]
+    names = ["kind", "task_type", "is_pair", "labels", "top", "do_lower_case"]
     if options.do_train:
         names.append("metric")  # Evaluations during training compare it.
     for name in names:
         before, now = trained.get(name), current.get(name)
-        if before != now:
+        is_known = name != "is_pair" or None not in (before, now)
+        if is_known and before != now:
             raise InputError(
                 f"{task_file.path_in(directory)}: the model was trained with "
                 f"`{name}` {before!r}. Received: {now!r}. For another task, "
@@ -160,6 +161,12 @@ def require_resumable(
     if not (checkpoint := checkpointing.checkpoint_to_resume(options)):
         return
     record = read_train_options(options.output_dir)
+    if (command := record.get("command", options.command)) != options.command:
+        raise InputError(
+            f"--output_dir={options.output_dir} is a run of {command}. Choose "
+            "another directory. To start from that model, add "
+            f"--model={options.output_dir}."
+        )
     names = _FIXED_OPTIONS.split()
     trained = record.get("options", {})
     if None in (trained.get("dev_file"), getattr(options, "dev_file", None)):

@@ -65,22 +65,11 @@ def test_pack_equals_the_inputs_of_training(seq_length):
             assert found.tolist() == values + padding
 
 
-@pytest.mark.slow
-def test_pack_takes_words_and_lengths_that_are_tensors():
+def test_packed_sequences_have_a_static_length_for_keras():
     words = tf.ragged.constant([[[1, 2], [3]], []], tf.int32, ragged_rank=2)
-    call = tf.function(lambda length: pack([words], length, SPECIAL_IDS))
-
-    ids = [[101, 1, 2, 3, 102, 0], [101, 102, 0, 0, 0, 0]]
-    packed = pack([words], 6, SPECIAL_IDS)
-    assert packed["input_word_ids"].numpy().tolist() == ids
-    mask = call(tf.constant(3))["input_mask"]
-    assert mask.numpy().tolist() == [[1, 1, 1], [1, 1, 0]]
-    # Keras needs the static shape.
     known = tf.function(lambda: pack([words], 6, SPECIAL_IDS))
     shapes = known.get_concrete_function().output_shapes
-    assert shapes["input_type_ids"][1] == 6
-    nothing = pack([words[:0], words[:0]], 5, SPECIAL_IDS)
-    assert nothing["input_mask"].shape == (0, 5)
+    assert {shape[1] for shape in shapes.values()} == {6}
 
 
 @pytest.mark.parametrize("max_seq_length", [5, 8, 11, 12])

@@ -8,6 +8,7 @@ import unicodedata
 import pytest
 import tensorflow as tf
 from support import odd_texts
+from support.recorded_texts import of_vocabularies
 
 from official_bert.errors import InputError
 from official_bert.export.graph_normalizer import decode
@@ -58,16 +59,7 @@ def tokenize_with_offsets(tokenizer, texts):
     return [ragged.merge_dims(1, 2) for ragged in found]
 
 
-@pytest.mark.parametrize(
-    "recorded_tokens",
-    [
-        *("extract uncased", "extract multi_cased"),
-        pytest.param("complete uncased", marks=pytest.mark.slow),
-        pytest.param("complete multi_cased", marks=pytest.mark.slow),
-        pytest.param("complete chinese", marks=pytest.mark.slow),
-    ],
-    indirect=True,
-)
+@of_vocabularies("uncased", "multi_cased", "chinese")
 def test_tokens_equal_the_recorded_ones(recorded_tokens):
     records, name, vocab_file, do_lower_case = recorded_tokens
     tokenizer = GraphTokenizer(vocab_file, do_lower_case)
@@ -205,12 +197,3 @@ def test_outputs_are_grouped_by_text_and_word(vocab_file):
     assert [r.to_list() for r in results] == [ids, starts, limits]
     assert words.to_list() == ids
     assert [r.dtype for r in results] == [tf.int32, tf.int64, tf.int64]
-
-
-def test_batch_may_be_empty(vocab_file):
-    function = tf.function(
-        GraphTokenizer(vocab_file, True).tokenize_words_with_offsets,
-        input_signature=[tf.TensorSpec([None], tf.string)],
-    )
-    for ragged in function(tf.constant([], tf.string)):
-        assert ragged.to_list() == []

@@ -112,15 +112,8 @@ def test_warning_says_once_that_texts_are_truncated(tokenizer, caplog, mode):
     assert (message in caplog.text) == (mode != "windows")
 
 
-@pytest.mark.slow
-def test_answers_do_not_depend_on_the_batch(asked):
-    texts = sentences(11, 3)
-    one_by_one = scores([answer for text in texts for answer in asked([text])])
-    np.testing.assert_allclose(scores(asked(texts)), one_by_one, atol=1e-6)
-    assert asked([]) == []
-
-
 def test_stream_reads_one_chunk_ahead(asked):
+    assert asked([]) == []
     texts = sentences(9, 4)
     arriving = iter(texts)
     stream = asked.stream(arriving, chunk_size=3)

@@ -1,5 +1,7 @@
 """Texts and pairs of texts as inputs of the model."""
 
+import types
+
 import numpy as np
 import pytest
 
@@ -68,17 +70,11 @@ def test_invalid_length_or_padding_is_an_error(tokenizer, how, message):
         encode(tokenizer, ["He laughed."], **how)
 
 
-class DataFrame:
-    """Like that of pandas, it yields the names of its columns."""
-
-    columns = ("text", "label")
-
-    def __iter__(self):
-        return iter(self.columns)
+TABLE = types.SimpleNamespace(columns=["text", "label"])  # As in pandas.
 
 
 @pytest.mark.parametrize(
-    "texts", ["He laughed.", b"He laughed.", {"text": ["a"]}, DataFrame()]
+    "texts", ["He laughed.", b"He laughed.", {"text": ["a"]}, TABLE]
 )
 def test_single_text_or_table_is_an_error(tokenizer, texts):
     with pytest.raises(InputError, match=r"such as \[text\]"):

@@ -34,14 +34,6 @@ def batch():
     }
 
 
-@pytest.mark.parametrize("kind", [TokenClassifier, SpanModel])
-def test_token_models_read_the_vector_of_each_token(batch, kind):
-    model = kind(CONFIG)
-    vectors = np.array(model.encode(batch).sequence_output)
-    expected = vectors @ model.output_weights.numpy().T
-    np.testing.assert_allclose(model(batch), expected, atol=1e-6, rtol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("kind", "has_dropout"),
     [(SequenceClassifier, True), (TokenClassifier, True), (SpanModel, False)],

@@ -1,5 +1,6 @@
 """Options from a command line."""
 
+import shlex
 from typing import Any
 
 from absl import flags
@@ -11,7 +12,7 @@ def parse(options_class: type[Any], command_line: str) -> Any:
     """Returns the options of a line such as `--score --top_k=3`."""
     values = flags.FlagValues()
     cli.define_flags(options_class, values)
-    values(["command", *command_line.split()])
+    values(["command", *shlex.split(command_line)])
     return cli.options_from_flags(options_class, values)
 
 

@@ -3,6 +3,8 @@
 import gzip
 import json
 
+import pytest
+
 from official_bert.tokenization import Tokenizer
 
 
@@ -11,6 +13,16 @@ def lines(path):
     with gzip.open(path, "rt", encoding="utf-8") as file:
         for line in file:
             yield json.loads(line)
+
+
+def of_vocabularies(*names, complete="slow"):
+    """Parametrizes `recorded_tokens`; complete recordings have a mark."""
+    mark = getattr(pytest.mark, complete)
+    cases = [
+        *(f"extract {name}" for name in names if name != "chinese"),
+        *(pytest.param(f"complete {name}", marks=mark) for name in names),
+    ]
+    return pytest.mark.parametrize("recorded_tokens", cases, indirect=True)
 
 
 def tokenizer(golden, vocab_files, task):

@@ -106,13 +106,6 @@ def test_words_of_more_than_200_characters_are_ignored():
     assert {"hi", "g" * 200} <= set(tokens)
 
 
-def test_order_of_the_words_does_not_matter(english):
-    shuffled = list(english.items())
-    random.Random(1).shuffle(shuffled)
-    expected = learning.learn(english, vocab_size=1000)
-    assert learning.learn(dict(shuffled), vocab_size=1000) == expected
-
-
 def test_vocabulary_smaller_than_the_alphabet_is_an_error(english):
     size = NUM_SPECIAL + len({char for word in english for char in word})
     with pytest.raises(InputError, match=f"vocab_size={size}"):

@@ -1,6 +1,7 @@
 """`tokenize_with_offsets` gives the position of each token in the text."""
 
 import pytest
+from support.recorded_texts import of_vocabularies
 
 from official_bert.tokenization import Tokenizer
 from official_bert.tokenization.normalize import normalize
@@ -45,15 +46,7 @@ def test_spans_of_random_texts_give_the_tokens(
         assert_offsets_hold(tokenizer, text, do_lower_case)
 
 
-@pytest.mark.parametrize(
-    "recorded_tokens",
-    [
-        *("extract uncased", "extract multi_cased"),
-        pytest.param("complete uncased", marks=pytest.mark.nightly),
-        pytest.param("complete multi_cased", marks=pytest.mark.nightly),
-    ],
-    indirect=True,
-)
+@of_vocabularies("uncased", "multi_cased", complete="nightly")
 def test_spans_of_recorded_texts_give_the_tokens(recorded_tokens):
     records, _, vocab_file, do_lower_case = recorded_tokens
     tokenizer = Tokenizer(vocab_file, do_lower_case)

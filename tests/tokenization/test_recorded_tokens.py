@@ -6,6 +6,7 @@ import lzma
 import unicodedata
 
 import pytest
+from support.recorded_texts import of_vocabularies
 
 from official_bert.tokenization import BasicTokenizer, FullTokenizer, Tokenizer
 
@@ -22,16 +23,7 @@ def assert_equal(records, field, function):
     assert not wrong, f"{len(wrong)} differ, such as {wrong[0]}"
 
 
-@pytest.mark.parametrize(
-    "recorded_tokens",
-    [
-        *("extract uncased", "extract multi_cased"),
-        pytest.param("complete uncased", marks=pytest.mark.slow),
-        pytest.param("complete multi_cased", marks=pytest.mark.slow),
-        pytest.param("complete chinese", marks=pytest.mark.slow),
-    ],
-    indirect=True,
-)
+@of_vocabularies("uncased", "multi_cased", "chinese")
 def test_tokens_and_ids_equal_the_recorded_ones(recorded_tokens):
     records, name, vocab_file, do_lower_case = recorded_tokens
     tokenizer = Tokenizer(vocab_file, do_lower_case)
@@ -50,14 +42,7 @@ def test_tokens_and_ids_equal_the_recorded_ones(recorded_tokens):
         assert tokenizer.convert_ids_to_tokens(ids) == tokens
 
 
-@pytest.mark.parametrize(
-    "recorded_tokens",
-    [
-        "extract uncased",
-        pytest.param("complete uncased", marks=pytest.mark.slow),
-    ],
-    indirect=True,
-)
+@of_vocabularies("uncased")
 def test_words_equal_the_recorded_ones(recorded_tokens):
     records, _, vocab_file, _ = recorded_tokens
     assert_equal(records, "basic_lower", BasicTokenizer(True).tokenize)

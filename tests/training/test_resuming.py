@@ -73,7 +73,7 @@ def contents(directory):
         (
             {"num_train_epochs": 0.4, "train_batch_size": 32, "seed": 7},
             [
-                "5 of 2",
+                "5 of 4",
                 "--num_train_epochs: 0.5, now 0.4",
                 "--seed: 12345, now 7",
                 "--train_batch_size: 16, now 32",
@@ -90,6 +90,12 @@ def test_changed_options_that_a_resumed_run_cannot_apply_are_an_error(
     for message in messages:
         assert message in str(raised.value)
     assert contents(folder / "out") == before
+
+
+def test_epochs_count_examples_if_the_batch_size_changes(folder):
+    train(folder, num_train_epochs=1.0, train_batch_size=8)
+    state = read_json(folder / "out" / "model.ckpt-15.resume.json")
+    assert state["examples_seen"] == 160
 
 
 def test_changed_training_data_and_weights_are_an_error(folder):

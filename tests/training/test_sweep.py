@@ -137,10 +137,15 @@ def test_interrupted_sweep_resumes_and_aggregates_over_seeds(
         if len(runs) == 5:
             raise KeyboardInterrupt
 
+    shown = []
     monkeypatch.setattr(finetune, "run", run)
+    monkeypatch.setattr(
+        reporting, "print_next_command", lambda _, best: shown.append(best)
+    )
     with pytest.raises(KeyboardInterrupt):
         sweep.run(Task(), options)
     sweep.run(Task(), options)
+    assert [(best.learning_rate, best.seed) for best in shown] == [(5e-5, 3)]
     assert len(runs) == len(set(runs)) == 2 * 2 * 3
     (header, *lines), entries = read_table(options)
     assert header[:3] == ["learning_rate", "train_batch_size", "best accuracy"]
@@ -234,27 +239,6 @@ def test_run_of_another_version_in_a_moved_directory_is_resumed(options):
     written["options"] |= {"output_dir": "elsewhere", "old_flag": 3}
     path.write_text(json.dumps(written))
     sweep._require_same_run(options, Task())
-
-
-@pytest.mark.usefixtures("runs")
-def test_command_for_the_best_run_of_the_best_mean_is_printed(
-    options, monkeypatch
-):
-    sweep_flag = "learning_rate=1e-4,3e-4;seed=1..2"
-    options = dataclasses.replace(options, sweep=sweep_flag)
-    accuracies = {1e-4: {1: 0.7, 2: 0.8}, 3e-4: {1: 0.9, 2: 0.5}}
-    monkeypatch.setattr(
-        finetune,
-        "run",
-        lambda _, o: write_results(o, accuracies[o.learning_rate][o.seed]),
-    )
-    shown = []
-    monkeypatch.setattr(
-        reporting, "print_next_command", lambda _, o: shown.append(o)
-    )
-    sweep.run(Task(), options)
-    [best] = shown
-    assert (best.learning_rate, best.seed) == (1e-4, 2)
 
 
 def test_flags_that_a_module_sets_are_not_compared(tmp_path):

@@ -157,6 +157,11 @@ def _answer(
     example: SquadExample, version_2_with_negative: bool, where: str
 ) -> Answer:
     paragraph, qa = example.paragraph, example.qa
+    if version_2_with_negative and "is_impossible" not in qa:
+        raise InputError(
+            f"{where}: has no `is_impossible`, like SQuAD 1.1. Omit "
+            "--version_2_with_negative."
+        )
     if version_2_with_negative and _field(
         qa, "is_impossible", where, bool, int
     ):

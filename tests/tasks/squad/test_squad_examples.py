@@ -41,23 +41,6 @@ def test_answers_are_found_by_offset(read, context, answer, start, expected):
     assert example.answer == (answer or "", *expected, answer is None)
 
 
-def test_questions_about_one_paragraph_share_it(read):
-    one, two, three = read(
-        ("a b", ("1", "q", "a", 0), ("2", "q", "b", 2)),
-        ("a b", ("3", "q", "a", 0)),
-    )
-    assert one.paragraph is two.paragraph is not three.paragraph
-
-
-def test_answers_are_not_read_for_predicting(write_squad):
-    path = write_squad(("a b", ("q", "q?", "zzz", 99)), is_impossible=None)
-    for version_2 in (False, True):
-        [example] = read_examples(
-            path, is_training=False, version_2_with_negative=version_2
-        )
-        assert example.answer is None
-
-
 def test_is_impossible_may_be_a_number_as_in_the_original(read):
     [example] = read(("a b", ("q", "q?", "a", 0)), is_impossible=1)
     assert example.answer.is_impossible

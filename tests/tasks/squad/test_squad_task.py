@@ -44,7 +44,7 @@ def test_baseline_of_version_2_is_no_answer(write_squad, capsys, version_2):
     "answers", [None, {"text": ["a"]}, ["a"], [{"answer_start": 0}]]
 )
 def test_files_without_answers_can_only_be_predicted(write_squad, answers):
-    file = write_squad(LABELLED, answers=answers)
+    file = write_squad(LABELLED, answers=answers, is_impossible=None)
     task = SquadTask(data=SquadData(predict_file=file))
     with pytest.raises(InputError, match=r"json: question '7' .*`answers`"):
         task.data.read("dev")
