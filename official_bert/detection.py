@@ -82,8 +82,7 @@ def _detect_header(options: RunClassifier, split: str) -> bool:
     rows = read_rows(dataclasses.replace(options, has_header=False), split)
     sample = list(itertools.islice(rows, _SAMPLE_SIZE))
     first, *others = (list(row.cells.values()) for row in sample)
-    num_cells = [len([*filter(None, row)]) for row in (first, *others[:1])]
-    if num_cells[0] == 1 < num_cells[-1]:
+    if others and _num_filled(first) == 1 < _num_filled(others[0]):
         raise InputError(
             f"{sample[0].where}: has a single cell, {quoted(first[0])}. If it "
             "is a title, remove it: the first line must be the header."
@@ -96,6 +95,10 @@ def _detect_header(options: RunClassifier, split: str) -> bool:
         )
     logging.info("%s: this line %s: %s", sample[0].where, verdict, first)
     return has_header
+
+
+def _num_filled(cells: Sequence[str]) -> int:
+    return sum(cell != "" for cell in cells)
 
 
 def looks_like_header(
@@ -183,7 +186,7 @@ def _detect_task_type(options: _Options, rows: Sequence[Row]) -> _Options:
             column,
         )
     if task_type == "classification":
-        _require_no_numbers(rows, column)
+        _require_plain_numbers(rows, column)
         _check_commas(labels, f"{rows[0].path}: {column!r}")
     return dataclasses.replace(options, task_type=task_type)
 
@@ -195,18 +198,17 @@ def _are_ids(labels: Sequence[Any]) -> bool:
     return is_whole and len(numbers) == len(labels)
 
 
-def _require_no_numbers(rows: Sequence[Row], column: str) -> None:
-    """Raises `InputError` if most labels of classes are different numbers."""
-    numbers = [
-        to_number(_NUMBER_FORMAT.sub("", str(row.get(column)))) for row in rows
-    ]
-    others = [
-        row
-        for row, number in zip(rows, numbers, strict=True)
-        if number is None or to_number(row.get(column)) is None
-    ]
-    most = [number for number in numbers if number is not None]
-    if len(most) < 0.9 * len(rows) or infer_task_type(most) != "regression":
+def _require_plain_numbers(rows: Sequence[Row], column: str) -> None:
+    """Raises `InputError` if most labels, but not all, are different numbers.
+
+    Labels with a currency or thousands separators count as numbers.
+    """
+    cells = [row.get(column) for row in rows]
+    plain = [to_number(_NUMBER_FORMAT.sub("", str(cell))) for cell in cells]
+    numbers = [number for number in plain if number is not None]
+    others = [row for row in rows if to_number(row.get(column)) is None]
+    are_most = len(numbers) > 0.9 * len(rows)
+    if not are_most or infer_task_type(numbers) != "regression":
         return
     if all("," in str(row.get(column)) for row in others):
         return  # They may be decimal commas.

@@ -74,7 +74,7 @@ def test_cased_vocabulary_with_uncased_text_is_a_warning(
     with open(directory / "vocab.txt", "a", encoding="utf-8") as file:
         file.write("Berlin\n")
     make(directory, do_lower_case=do_lower_case)
-    assert ("add --nodo_lower_case" in caplog.text) == do_lower_case
+    assert ("Add --nodo_lower_case" in caplog.text) == do_lower_case
 
 
 @pytest.mark.parametrize(

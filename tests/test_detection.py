@@ -13,8 +13,7 @@ from official_bert import detection, tasks
 from official_bert.checkpoints import tf1
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
-from official_bert.tasks import own_data
-from official_bert.tasks.own_data import hold_out
+from official_bert.tasks.own_texts import fit_max_seq_length, hold_out
 
 
 def parse(folder, *flags):
@@ -47,7 +46,7 @@ def test_train_file_sets_actions_and_defaults(tmp_path):
     assert (found.task_name, found.task_type) == ("csv", "classification")
     assert (found.text_a_column, found.label_column) == ("review", "stars")
     assert found.pad_to == "bucket"
-    assert own_data.fit_max_seq_length(found).max_seq_length == 8
+    assert fit_max_seq_length(found).max_seq_length == 8
     assert found.has_header is True
 
 

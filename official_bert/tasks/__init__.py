@@ -9,7 +9,14 @@ from official_bert.errors import InputError
 from official_bert.modeling.pooling_head import PoolingHead
 from official_bert.options import RunClassifier
 from official_bert.options.checks import TABLE_FORMATS
-from official_bert.tasks import choice, glue, own_data, tagging, xnli
+from official_bert.tasks import (
+    choice,
+    glue,
+    own_choices,
+    own_texts,
+    tagging,
+    xnli,
+)
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.squad.squad_task import SquadTask
@@ -28,8 +35,8 @@ _MAKERS: dict[str, Callable[[RunClassifier], Task]] = {
     "xnli": xnli.make,
     "swag": choice.make_swag,
     **dict.fromkeys(tagging.NAMES, tagging.make),
-    **dict.fromkeys(TABLE_FORMATS, own_data.make_text_task),
-    "choices": own_data.make_choice_task,
+    **dict.fromkeys(TABLE_FORMATS, own_texts.make),
+    "choices": own_choices.make,
 }
 
 

@@ -118,7 +118,7 @@ def require_same_task(task: Task, options: FinetuningOptions) -> None:
         return
     trained = task_file.read(directory)
     current = {**task.to_json(), "do_lower_case": options.do_lower_case}
-    names = ["kind", "task_type", "is_pair", "labels", "top", "do_lower_case"]
+    names = ["kind", "task_type", "labels", "is_pair", "top", "do_lower_case"]
     if options.do_train:
         names.append("metric")  # Evaluations during training compare it.
     for name in names:

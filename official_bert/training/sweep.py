@@ -19,7 +19,7 @@ from official_bert.options import (
     sweep_values,
 )
 from official_bert.options.training import DeviceOptions, read_train_options
-from official_bert.tasks import own_data
+from official_bert.tasks import own_texts
 from official_bert.tasks.task import Task
 from official_bert.training import finetune, loop, reporting, resuming
 from official_bert.training.evaluate import score
@@ -53,7 +53,7 @@ _RESULTS = "eval_results.json"
 
 def run_or_sweep(options: RunClassifier) -> None:
     """Fine-tunes once, or with every combination of `--sweep`."""
-    options = own_data.fit_max_seq_length(options)
+    options = own_texts.fit_max_seq_length(options)
     task = tasks.get(options)
     options.download_weights()  # TF Hub modules contain theirs.
     if options.sweep:

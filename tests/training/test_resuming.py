@@ -321,8 +321,9 @@ def test_signal_during_the_last_evaluation_ends_the_run(
 @pytest.mark.slow
 def test_run_resumes_with_smaller_batches(folder):
     """Users reduce the batch size if memory does not suffice."""
-    output = train(folder, train_batch_size=3, pad_to="bucket")
-    assert weights(output)["global_step"] == 160 // 3 // 2
+    smaller = {"train_batch_size": 3, "pad_to": "bucket"}
+    output = train(folder, num_train_epochs=1.0, **smaller)
+    assert weights(output)["global_step"] == 5 + 80 // 3
 
 
 @pytest.mark.parametrize(
@@ -331,6 +332,7 @@ def test_run_resumes_with_smaller_batches(folder):
         ({"vocab_file": "other.txt"}, r"other\.txt"),
         ({"do_lower_case": False}, "`do_lower_case`.*False"),
         ({"task_name": "RTE", "data_dir": "RTE"}, r"`labels` \['0', '1'\]"),
+        ({"task_name": "WNLI", "data_dir": "RTE"}, "`is_pair` False"),
     ],
 )
 def test_vocabulary_casing_and_labels_must_be_those_of_training(

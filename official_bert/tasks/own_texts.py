@@ -1,0 +1,354 @@
+"""The user's own texts and pairs of texts; see `own_data`."""
+
+import collections
+import dataclasses
+import itertools
+import json
+import math
+import os
+import random
+import statistics
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+from absl import logging
+
+from official_bert import detection, files, task_file
+from official_bert.errors import InputError, listed, quoted
+from official_bert.inputs import padding
+from official_bert.options import RunClassifier
+from official_bert.options.checks import TABLE_FORMATS
+from official_bert.options.run_classifier import HELD_OUT
+from official_bert.tables import Row
+from official_bert.tasks.own_data import OwnData, known_labels
+from official_bert.tasks.task import shuffle_examples
+from official_bert.tasks.text import TextColumns, TextExample, TextTask
+from official_bert.tokenization import Tokenizer
+
+
+def _lines(numbers: Sequence[Any]) -> str:
+    return f"line{'s' if len(numbers) > 1 else ''} {listed(numbers)}"
+
+
+def fit_max_seq_length(options: RunClassifier) -> RunClassifier:
+    """Lowers --max_seq_length to the 99th percentile of the texts' lengths.
+
+    Only for own texts, and only if --fit_max_seq_length is set or implied.
+    """
+    is_own = options.resolved_task in TABLE_FORMATS
+    if not (is_own and options.fit_max_seq_length):
+        return options
+    tokenizer = Tokenizer(options.vocab_file, options.do_lower_case)
+    rows = list(detection.read_rows(options, options.used_splits[0]))
+    lengths = np.ones(len(rows), np.int64)  # [CLS]
+    for column in filter(None, (options.text_a_column, options.text_b_column)):
+        texts = [row.text(column) for row in rows]
+        lengths += np.diff(tokenizer.encode_lines(texts).row_splits) + 1
+    longest = options.max_seq_length
+    wanted = int(np.percentile(lengths, 99, method="higher"))
+    length = padding.padded_length(min(wanted, longest), longest, "bucket")
+    logging.info(
+        "--max_seq_length=%d: 99%% of the texts have at most %d tokens",
+        length,
+        wanted,
+    )
+    return dataclasses.replace(
+        options, max_seq_length=length, fit_max_seq_length=False
+    )
+
+
+def make(options: RunClassifier) -> TextTask:
+    """Returns the task that options from `detection.complete` describe."""
+    is_regression = options.task_type == "regression"
+    data = OwnTexts(options, () if is_regression else known_labels(options))
+    data.require_same_columns()
+    if options.do_train:
+        data = data.with_training_file()
+    elif data.labels is None:
+        raise InputError(
+            "Without --do_train, --output_dir must contain a fine-tuned model "
+            f"with its task.json. Received: {options.output_dir!r}. Check the "
+            "path, or give a --label_file."
+        )
+    mean, deviation = data.target_scale() if is_regression else (0.0, 1.0)
+    given = (options.text_a_column, options.text_b_column)
+    names = tuple(name for name in given if name is not None)
+    return TextTask(
+        task_type=options.task_type,
+        labels=data.labels or (),
+        target_mean=mean,
+        target_deviation=deviation,
+        is_pair=len(names) == 2,
+        columns=TextColumns(names, options.reads_header),
+        data=data,
+    )
+
+
+def hold_out(
+    texts: Sequence[Any], labels: Sequence[Any], share: float
+) -> set[int]:
+    """Returns the indices of the examples to hold out.
+
+    The share is nearly the same for every class, or for every range of numbers.
+    Equal texts are held out together, so that none is in both parts. Classes
+    with a single text are not held out. The result does not depend on the seed
+    of the run, so that runs can be compared.
+    """
+    first: dict[Any, int] = {}
+    for index, text in enumerate(texts):
+        first.setdefault(text, index)
+    indices = [*first.values()]
+    random.Random(12345).shuffle(indices)
+    if isinstance(labels[0], str):
+        counts = collections.Counter(labels[index] for index in indices)
+        indices = [index for index in indices if counts[labels[index]] > 1]
+    indices.sort(key=lambda index: labels[index])
+    # Evenly spaced in the order of labels.
+    chosen = {
+        index
+        for place, index in enumerate(indices)
+        if math.ceil((place + 1) * share) > math.ceil(place * share)
+    }
+    return {i for i, text in enumerate(texts) if first[text] in chosen}
+
+
+def _is_missing(cell: Any) -> bool:
+    """Whether a cell is empty, or what programs write for an empty cell."""
+    return str(cell).strip().lower() in ("", "nan", "#n/a", "null")
+
+
+def _text_of(example: TextExample) -> tuple[str, str]:
+    return example.text_a, example.text_b or ""
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnTexts(OwnData):
+    """Texts or pairs of texts."""
+
+    labels: tuple[str, ...] | None  # () in regression. None: any label.
+    training: Sequence[TextExample] = ()
+    held_out: Sequence[TextExample] = ()
+
+    def with_training_file(self) -> "OwnTexts":
+        """Returns the data with the training file, split, and its labels."""
+        options, examples = self.options, self._read_file("train")
+        labels = [example.label for example in examples]
+        names = self.labels
+        if names is None:
+            is_multilabel = options.task_type == "multilabel"
+            flat = itertools.chain(*labels) if is_multilabel else labels
+            names = tuple(sorted({*flat}))
+            self.require_several(names)
+        texts = [_text_of(example) for example in examples]
+        num_texts = len({*texts})
+        if options.task_type == "classification" and len(names) > num_texts:
+            raise InputError(
+                f"{self._label_column()} has {len(names)} different labels, "
+                f"but column {options.text_a_column!r} only {num_texts} "
+                "different texts. Are --text_column and --label_column "
+                "swapped?"
+            )
+        share = options.dev_share if options.holds_out else 0.0
+        indices = hold_out(texts, labels, share)
+        if share and not indices:
+            raise InputError(
+                "No examples can be held out for evaluation: each label in "
+                f"{self._label_column()} has only one text. Check "
+                "--label_column, or give --dev_file or --dev_share=0."
+            )
+        rest = [e for index, e in enumerate(examples) if index not in indices]
+        held_out = [examples[index] for index in sorted(indices)]
+        self._warn_of_texts(examples)
+        checkpoint = options.init_checkpoint
+        if share and checkpoint and task_file.read_beside(checkpoint):
+            logging.warning(
+                "%s was fine-tuned. If it was trained on texts that are held "
+                "out now, such as those of an earlier version of %s, the "
+                "metrics overestimate the model. Give other texts as "
+                "--dev_file",
+                checkpoint,
+                self.path("train"),
+            )
+        return dataclasses.replace(
+            self,
+            labels=names,
+            training=shuffle_examples(rest),
+            held_out=held_out,
+        )
+
+    def _warn_of_texts(self, examples: Sequence[TextExample]) -> None:
+        """Warns of missing texts and labels, and of contradicting labels."""
+        empty = [e.guid for e in examples if _is_missing("".join(_text_of(e)))]
+        no_label = [
+            e.guid for e in examples if e.label and _is_missing(e.label)
+        ]
+        for what, guids in (("texts", empty), ("labels", no_label)):
+            if guids:
+                logging.warning(
+                    "%s: %d of %d %s are empty or missing values such as NaN: "
+                    "%s. Remove these rows",
+                    self.path("train"),
+                    len(guids),
+                    len(examples),
+                    what,
+                    self._places(guids, "train"),
+                )
+        labels: dict[Any, set[Any]] = collections.defaultdict(set)
+        if self.options.task_type == "classification":
+            for example in examples:
+                # Another warning is about labels that differ only in case.
+                label = str(example.label).casefold()
+                labels[_text_of(example)].add(label)
+        ambiguous = [
+            text
+            for (text, *_), found in labels.items()
+            if len(found) > 1 and not _is_missing(text)
+        ]
+        if ambiguous:
+            logging.warning(
+                "%s: number of texts that occur with different labels: %d, "
+                "such as %s. Correct them, or use --task_type=multilabel",
+                self.path("train"),
+                len(ambiguous),
+                quoted(ambiguous[0]),
+            )
+
+    def _warn_of_training_texts(
+        self, split: str, examples: Sequence[TextExample]
+    ) -> None:
+        """Warns if labelled texts of a file are also in the training data."""
+        known = set(map(_text_of, self.training))
+        repeated = [
+            e.guid
+            for e in examples
+            if e.label is not None and _text_of(e) in known
+        ]
+        if repeated:
+            logging.warning(
+                "%s: %d of %d texts are also in the training data, so the "
+                "metrics overestimate the model: %s. Remove these rows",
+                self.path(split),
+                len(repeated),
+                len(examples),
+                self._places(repeated, split),
+            )
+
+    def _places(self, guids: Sequence[str], split: str) -> str:
+        """Returns lines or ids of a file, for a message."""
+        if self.options.id_column is not None:
+            return listed(guids)
+        return _lines([guid.removeprefix(f"{split}-") for guid in guids])
+
+    def read(self, split: str) -> Sequence[TextExample]:
+        if split == "train":
+            return self.training
+        if split == "dev" and self.options.holds_out:
+            return self.held_out
+        examples = self._read_file(split)
+        if split == "test":
+            expected = "numbers"
+            if self.labels:
+                expected = f"the labels {listed(self.labels)}"
+            examples = self.check_test_labels(examples, expected)
+        self._warn_of_training_texts(split, examples)
+        return examples
+
+    def _read_file(self, split: str) -> list[TextExample]:
+        column_a = self.options.text_a_column
+        column_b = self.options.text_b_column
+        rows = list(self.rows(split))
+        if split != "test" and self.options.task_type != "multilabel":
+            self._require_labels(rows)
+        examples, errors = [], {}
+        for row in rows:
+            try:
+                example = TextExample(
+                    self.guid(row, split),
+                    row.text(column_a),
+                    None if column_b is None else row.text(column_b),
+                    self.label_if_known(row, split),
+                )
+                examples.append(example)
+            except InputError as error:
+                errors[row.line] = error
+        if errors:
+            message = str(next(iter(errors.values())))
+            if len(errors) > 1:
+                message += (
+                    f" {len(errors)} of {len(rows)} rows have such errors: "
+                    f"{_lines([*errors])}."
+                )
+            raise InputError(message)
+        return examples
+
+    def _require_labels(self, rows: Sequence[Row]) -> None:
+        """Raises `InputError` with the number of unlabelled rows, if any."""
+        column = self.options.label_column
+        empty = [row for row in rows if row.cells.get(column, 0) in ("", None)]
+        if empty:
+            lines = _lines([row.line for row in empty])
+            message = (
+                f"{empty[0].where}: column {column!r} must not be empty. "
+                f"Received: {len(empty)} of {len(rows)} rows without a label: "
+                f"{lines}. Fill them in, or remove these rows."
+            )
+            labels = (str(row.cells.get(column)) for row in rows)
+            is_list = any(set(",;|") & set(label) for label in labels)
+            if is_list and self.options.task_type == "classification":
+                message += (
+                    " With --task_type=multilabel and labels such as a,b, an "
+                    "empty cell means no label."
+                )
+            raise InputError(message)
+
+    def write_held_out(self, directory: str) -> None:
+        """Writes the held-out examples to `HELD_OUT`, with column names."""
+        lines = []
+        for example in self.held_out:
+            cells = dict(zip(self.options.own_columns, example, strict=True))
+            cells.pop(None, None)
+            lines.append(json.dumps(cells, ensure_ascii=False) + "\n")
+        if lines:
+            path = os.path.join(directory, HELD_OUT)
+            files.write_text(path, "".join(lines))
+
+    def label(self, row: Row) -> Any:
+        """Returns a label, a tuple of labels, or a number."""
+        column, task_type = self.options.label_column, self.options.task_type
+        if task_type == "regression":
+            return row.number(column)
+        is_multilabel = task_type == "multilabel"
+        names = row.names_in(column) if is_multilabel else (row.name(column),)
+        if self.labels is not None:
+            for name in names:
+                row.require_label(column, name, self.labels)
+        return names if is_multilabel else names[0]
+
+    def target_scale(self) -> tuple[float, float]:
+        """Returns the mean and standard deviation of the training targets."""
+        if self.options.do_train:
+            numbers = [example.label for example in self.training]
+            self.require_several({*numbers})
+            return statistics.fmean(numbers), statistics.pstdev(numbers)
+        output_dir = self.options.output_dir
+        has_model = task_file.is_in(output_dir)
+        trained = task_file.read(output_dir) if has_model else {}
+        mean = trained.get("target_mean", 0.0)
+        return mean, trained.get("target_deviation", 1.0)
+
+    def require_several(self, labels: Collection[Any]) -> None:
+        """Raises `InputError` unless the training labels differ.
+
+        `labels` are the distinct labels. Multi-label tasks may have only one.
+        """
+        if len(labels) < (1 if self.options.task_type == "multilabel" else 2):
+            raise InputError(
+                "The training data must have at least two different labels. "
+                f"Received: only {sorted(labels)} in {self._label_column()}. "
+                "Check --label_column."
+            )
+
+    def _label_column(self) -> str:
+        column, path = self.options.label_column, self.path("train")
+        return f"column {column!r} of {path!r}"
