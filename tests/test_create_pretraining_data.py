@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -67,14 +68,28 @@ def test_globs_and_gzip_give_the_same_records_for_the_same_seed(directory):
     assert make(directory, input_file=parts, random_seed=1) != expected
 
 
+@pytest.mark.parametrize("token", ["Berlin", "berlin"])
 @pytest.mark.parametrize("do_lower_case", [True, False])
-def test_cased_vocabulary_with_uncased_text_is_a_warning(
-    directory, caplog, do_lower_case
+def test_text_of_another_casing_than_the_vocabulary_is_a_warning(
+    directory, caplog, token, do_lower_case
 ):
     with open(directory / "vocab.txt", "a", encoding="utf-8") as file:
-        file.write("Berlin\n")
+        file.write(f"{token}\n")
     make(directory, do_lower_case=do_lower_case)
-    assert ("Add --nodo_lower_case" in caplog.text) == do_lower_case
+    expected = {
+        ("Berlin", True): ["Add --nodo_lower_case"],
+        ("berlin", False): ["Omit --nodo_lower_case"],
+    }.get((token, do_lower_case), [])
+    found = re.findall("(?:Add|Omit) --nodo_lower_case", caplog.text)
+    assert found == expected
+
+
+def test_few_predictions_for_long_sequences_are_a_warning(directory, caplog):
+    for length in (20, 30):
+        caplog.clear()
+        make(directory, max_seq_length=length)
+        warned = "--max_predictions_per_seq=3 limits" in caplog.text
+        assert warned == (length == 30)
 
 
 @pytest.mark.parametrize(

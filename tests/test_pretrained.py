@@ -1,5 +1,6 @@
 """Models by name: directories of all formats, the Hub's protocol, errors."""
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -101,6 +102,12 @@ def test_saved_model_is_loaded_with_its_tokenizer(models, model_class):
     assert Tokenizer.from_pretrained("saved").vocab == tokenizer.vocab
     model_class(model.config).save_pretrained("new")
     assert os.path.exists("new/bert_model.ckpt.index")
+    other = model_class(dataclasses.replace(model.config, vocab_size=9))
+    for tokenizer_of_another_model in (None, tokenizer):
+        with pytest.raises(InputError, match=r"vocab\.txt: \d+ tokens exceed"):
+            other.save_pretrained("saved", tokenizer_of_another_model)
+    with pytest.raises(InputError, match="must be a `Tokenizer`"):
+        model.save_pretrained("saved", "bert_tiny_demo")
 
 
 def test_model_is_not_saved_in_a_run_directory(models):

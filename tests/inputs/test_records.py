@@ -81,6 +81,7 @@ def test_compressed_records_are_read_whatever_their_name(file, name):
     [
         ((100, schemas.pretraining_schema(9, 2)), "9.*--max_seq_length=6"),
         ((100, schemas.pretraining_schema(6, 20)), "_predictions_per_seq=2"),
+        ((100, schemas.pretraining_schema(9, 20)), "=6 .*_per_seq=2"),
         ((100, {**SCHEMA, "new": schemas.Feature(1)}), "feature `new`"),
         ((100, schemas.packed_schema(SCHEMA, 2)), "one .* out --pack_seq"),
         ((3, SCHEMA), "vocab_size=3"),

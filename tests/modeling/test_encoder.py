@@ -148,6 +148,13 @@ def test_invalid_ids_are_an_error(model, ids, error, message):
         model.bert(np.array(ids))
 
 
+@pytest.mark.parametrize("mask", [MASK[:, :2], MASK[0], [[1]]])
+def test_mask_of_another_shape_is_an_error(model, mask):
+    for name in ("input_mask", "segment_ids"):
+        with pytest.raises(ValueError, match=f"`{name}` must have the shape"):
+            model.bert(IDS, **{name: mask})
+
+
 def test_frozen_parts_stay_frozen_when_the_rest_is_built():
     bert = Bert(CONFIG)
     bert.embeddings.trainable = False
