@@ -81,8 +81,8 @@ class BertConfig:
         json_file = os.fspath(json_file)
         if next(files.read_lines(json_file), "") == "[PAD]":
             raise InputError(
-                f"{json_file} is a vocabulary, not a config. Are "
-                "--vocab_file and --bert_config_file swapped?"
+                f"{json_file} is a vocabulary, not a config. Are the two files "
+                "swapped?"
             )
         config = cls.from_dict(json_files.read_object(json_file))
         config.validate(f"{json_file}: ")

@@ -45,17 +45,17 @@ def complete(options: _Options) -> _Options:
     if options.has_header is None:
         has_header = _detect_header(options, split)
         options = dataclasses.replace(options, has_header=has_header)
-    rows = list(read_rows(options, split))
+    sample = list(itertools.islice(read_rows(options, split), _SAMPLE_SIZE))
     for column in filter(None, options.own_columns):
         if split != "test" or column != options.label_column:
-            rows[0].get(column)
+            sample[0].get(column)
     if not (options.text_a_column and options.label_column):
-        options = _detect_columns(options, rows[:_SAMPLE_SIZE])
+        options = _detect_columns(options, sample)
     if options.task_type == "auto":
-        options = _detect_task_type(options, rows)
+        options = _detect_task_type(options, list(read_rows(options, split)))
     elif options.task_type == "multilabel":
-        labels = (row.cells.get(options.label_column) for row in rows)
-        _warn_of_lists({x for x in labels if isinstance(x, str)}, ";|")
+        labels = (row.cells.get(options.label_column) for row in sample)
+        _warn_of_lists({x for x in labels if isinstance(x, str)}, ";|", "")
     return options
 
 
@@ -82,10 +82,12 @@ def _detect_header(options: RunClassifier, split: str) -> bool:
     rows = read_rows(dataclasses.replace(options, has_header=False), split)
     sample = list(itertools.islice(rows, _SAMPLE_SIZE))
     first, *others = (list(row.cells.values()) for row in sample)
-    if others and _num_filled(first) == 1 < _num_filled(others[0]):
+    is_single = others and _num_filled(first) == 1 < _num_filled(others[0])
+    if is_single and options.task_type != "multilabel":
         raise InputError(
             f"{sample[0].where}: has a single cell, {quoted(first[0])}. If it "
-            "is a title, remove it: the first line must be the header."
+            "is a title, remove it: the first line must be the header. "
+            "Otherwise, add --has_header or --nohas_header."
         )
     has_header = is_named or looks_like_header(first, others)
     verdict = "is the header (otherwise: --nohas_header)"
@@ -214,8 +216,8 @@ def _require_plain_numbers(rows: Sequence[Row], column: str) -> None:
         return  # They may be decimal commas.
     raise InputError(
         f"{others[0].where}: column {column!r} has mostly numbers, but "
-        f"{quoted(others[0].get(column))} in this and {len(others) - 1} other "
-        "rows. Write numbers as 1399.5, without currency and thousands "
+        f"{quoted(others[0].get(column))} here, and {len(others)} such rows in "
+        "total. Write numbers as 1399.5, without currency and thousands "
         "separators, and remove rows without a number; or, if they are names "
         "of classes, use --task_type=classification."
     )
@@ -233,21 +235,23 @@ def _check_commas(labels: Sequence[Any], column: str) -> None:
             "are several labels per text, add --task_type=multilabel; if they "
             "are names of classes, --task_type=classification."
         )
-    _warn_of_lists(different, ",;|")
+    _warn_of_lists(different, ",;|", ", and use --task_type=multilabel")
 
 
-def _warn_of_lists(labels: Collection[str], separators: str) -> None:
-    """Warns if labels look like lists of labels with another separator."""
+def _warn_of_lists(
+    labels: Collection[str], separators: str, advice: str
+) -> None:
+    """Warns if labels look like lists of labels with these separators."""
     for separator in separators:
         lists = sorted(label for label in labels if separator in label)
         parts = {p.strip() for label in labels for p in label.split(separator)}
         if lists and len(parts) < len(labels):
             logging.warning(
                 "Labels such as %r contain %r. If these are several labels per "
-                "text, separate them with commas, and use "
-                "--task_type=multilabel",
+                "text, separate them with commas%s",
                 lists[0],
                 separator,
+                advice,
             )
 
 

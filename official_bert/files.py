@@ -253,7 +253,7 @@ def _decode(
                 yield line.decode("utf-8")
         except UnicodeDecodeError as error:
             number += error.object.count(b"\n", 0, error.start)
-            if b"\0" in error.object[:16]:
+            if b"\0\0" in error.object[:16]:
                 raise InputError(
                     f"{path}: must be text in UTF-8. Received: binary data, "
                     "such as TFRecords."

@@ -86,6 +86,7 @@ def beside_checkpoint(checkpoint: str, name: str) -> str | None:
     `checkpoint` is a prefix or a run directory. For a checkpoint in
     `BEST_DIRECTORY`, the parent directory is searched too.
     """
+    checkpoint = checkpoint.rstrip("/")
     is_prefix = not files.exists(checkpoint)
     directory = os.path.dirname(checkpoint) if is_prefix else checkpoint
     paths = [os.path.join(directory, name)]

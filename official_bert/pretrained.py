@@ -184,9 +184,13 @@ def _is_uncased(directory: str, vocab_file: str) -> bool:
     return not has_vocab or looks_uncased(files.read_text(vocab_file))
 
 
+@functools.cache  # Options are created several times.
 def warn_of_casing(vocab_file: str, do_lower_case: bool) -> None:
     """Warns if a vocabulary seems to be of another casing."""
-    if looks_uncased(files.read_text(vocab_file)) == do_lower_case:
+    vocab = files.read_text(vocab_file)
+    # Other scripts, such as Arabic, have no capitals.
+    has_case = re.search(r"^[a-z]{2}", vocab, re.MULTILINE)
+    if looks_uncased(vocab) == do_lower_case or not has_case:
         return
     problem = "uncased, but the text is not lower-cased. Omit --nodo_lower_case"
     if do_lower_case:

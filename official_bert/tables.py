@@ -31,6 +31,9 @@ _DOUBLE_QUOTES = (
 _QUOTE_SEPARATORS = "Cells that contain the separator need quotes."
 _NO_TABS = "Texts must not contain tabs."
 
+# The first line of a CSV file that names the separator, for Excel.
+_SEPARATOR = re.compile('"?sep=([,;\t|])"?\n?$')
+
 # Such as "['a', 'b']", which pandas writes for a list.
 _PRINTED_LIST = re.compile(r"""\s*\[\s*(["'].*["']\s*)?\]\s*""", re.DOTALL)
 
@@ -256,7 +259,8 @@ def _read_csv(path: str) -> Iterator[_NumberedCells]:
         start.append(text)
         if text.strip():
             break
-    delimiter = _delimiter("".join(start[-1:]))
+    first_line = "".join(start[-1:])
+    delimiter, is_named = _delimiter(first_line), _SEPARATOR.match(first_line)
     if delimiter != ",":
         _report_delimiter(path, delimiter)
     all_lines = itertools.chain(start, lines)
@@ -266,7 +270,7 @@ def _read_csv(path: str) -> Iterator[_NumberedCells]:
         for cells in reader:
             # A line `""` is a row with one empty cell, not a blank line.
             is_blank = not cells or (len(cells) == 1 and cells[0].isspace())
-            if not is_blank and not (line == 1 and cells == ["sep=", ""]):
+            if not is_blank and not (line == 1 and is_named):
                 yield line, cells
             if line == 1:
                 advice = _separator_advice(cells)
@@ -283,8 +287,8 @@ def _delimiter(first_line: str) -> str:
 
     Excel may also write the separator into the first line, as "sep=;".
     """
-    if is_named := re.fullmatch("sep=(.)", first_line.strip("\n")):
-        return is_named[1]
+    if named := _SEPARATOR.match(first_line):
+        return named[1]
     num_columns = {
         delimiter: len(next(csv.reader([first_line], delimiter=delimiter), []))
         for delimiter in ",;"
@@ -300,7 +304,8 @@ def csv_style(path: str) -> tuple[str, str]:
     """
     first_line = next(filter(str.strip, files.read_lines(path)), "")
     mark = "\ufeff" if first_line.startswith("\ufeff") else ""
-    return _delimiter(first_line.removeprefix(mark)), mark
+    delimiter = _delimiter(first_line.removeprefix(mark))
+    return delimiter if delimiter == ";" else ",", mark
 
 
 def _separator_advice(first_row: Sequence[str]) -> str:

@@ -61,7 +61,24 @@ def test_given_flags_override_detected_values(tmp_path):
     assert (found.max_seq_length, found.do_eval) == (32, False)
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("a.xlsx", "Save the sheet as CSV"),
+        ("a.json", "one JSON object per line"),
+        ("a.txt", "--task_name=tagging"),
+    ],
+)
+def test_files_of_other_formats_are_an_error_with_advice(
+    tmp_path, name, message
+):
+    with pytest.raises(InputError, match=rf"{name} must end in .*{message}"):
+        complete(tmp_path, name, "a")
+
+
 def test_task_name_is_required_without_train_file(tmp_path):
+    with pytest.raises(InputError, match="--task_name=MRPC needs --data_dir"):
+        parse(tmp_path, "--do_train --task_name=MRPC")
     with pytest.raises(InputError, match="--train_file or --data_dir is req"):
         parse(tmp_path, "--do_train")
 
@@ -124,7 +141,7 @@ def test_columns_are_detected(tmp_path, header, row, columns):
         (
             "text,label",
             "good {i},$1{i}.5",
-            r"a\.csv:2: .* '\$10\.5' .* 8 other",
+            r"a\.csv:2: .* '\$10\.5' .* 9 such",
         ),
     ],
 )
@@ -161,7 +178,7 @@ def test_data_that_spoils_the_result_gives_warnings(tmp_path, caplog):
     for message in (
         "Labels such as 'fun, sad' contain ','",
         "6 of 18 texts are empty",
-        "2 of 18 labels are empty or missing values such as NaN: lines 10,",
+        "2 of 18 labels are empty, or NaN or null: lines 10,",
     ):
         assert message in caplog.text
 

@@ -140,6 +140,10 @@ def test_best_checkpoint_has_the_config_of_its_run(directory, models):
     shutil.copytree(models["tf1"], "run/best")
     for name in ("bert_config.json", "vocab.txt"):
         os.rename(f"run/best/{name}", f"run/{name}")
+    config_file = model_formats.beside_checkpoint(
+        "run/best/", "bert_config.json"
+    )
+    assert config_file == "run/bert_config.json"
     found = pretrained.find("run/best")
     assert found.bert_config_file == "run/bert_config.json"
     assert found.vocab_file == "run/vocab.txt"
@@ -208,6 +212,16 @@ def test_model_sets_the_flags_that_are_omitted(
     shutil.copy(model / "vocab.txt", "other.txt")
     found = command_lines.parse(options_class, f"{line} --vocab_file=other.txt")
     assert found.vocab_file == "other.txt"
+
+
+def test_vocabulary_shows_the_casing_of_a_model_without_one(models):
+    shutil.copytree(models["tf1"], "model")
+    os.remove("model/vocab.txt")
+    for token, is_uncased in (("cat", True), ("Cat", False)):
+        with open("other.txt", "w", encoding="utf-8") as file:
+            file.write(f"{token}\n")
+        found = pretrained.find("model", "other.txt")
+        assert (found.vocab_file, found.do_lower_case) == ("", is_uncased)
 
 
 def test_omitted_model_is_an_error_that_names_both_flags():

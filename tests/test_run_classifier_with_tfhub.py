@@ -12,6 +12,7 @@ from support.run_outputs import assert_same_weights, read_json, rewind, weights
 
 import run_classifier
 import run_classifier_with_tfhub
+from official_bert.checkpoints import run_directory
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
@@ -129,6 +130,7 @@ def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(
     whole = run(base, tmp_path / "whole", **flags)
     part = shutil.copytree(whole, tmp_path / "part")
     rewind(part, 6)
+    assert run_directory.latest(str(part)).endswith("model.ckpt-6")
     run(base, part, **flags)
     assert_same_weights(part, whole)
     name = "bert/embeddings/word_embeddings"

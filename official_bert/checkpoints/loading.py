@@ -23,7 +23,7 @@ from official_bert.checkpoints.conversion import (
 from official_bert.checkpoints.conversion.model import Arrays, Description
 from official_bert.errors import InputError, bullet_list, listed
 from official_bert.options.training import TRAIN_OPTIONS
-from official_bert.tokenization import Tokenizer, load_vocab
+from official_bert.tokenization import FullTokenizer, load_vocab
 
 # The modules of the formats that `model_formats.detect` returns.
 FORMATS: dict[str, Any] = {
@@ -174,7 +174,9 @@ def from_pretrained(
 
 
 def save_pretrained(
-    layer: Any, directory: str | os.PathLike[str], tokenizer: Tokenizer | None
+    layer: Any,
+    directory: str | os.PathLike[str],
+    tokenizer: FullTokenizer | None,
 ) -> None:
     """Writes the files of a TF1 model; see `PretrainedLayer`."""
     directory = os.fspath(directory)
@@ -185,7 +187,7 @@ def save_pretrained(
         )
     if not layer.built:
         layer.build()
-    if not isinstance(tokenizer, Tokenizer | None):
+    if not isinstance(tokenizer, FullTokenizer | None):
         raise InputError(
             f"`tokenizer` must be a `Tokenizer`. Received: {tokenizer!r}."
         )

@@ -190,7 +190,7 @@ def _check_lengths(where: str, features: Any, schema: Schema) -> None:
                 f"`{name}` must have {feature.length} values in its {kind}, "
                 f"but has {length}"
             )
-            if feature.flag:
+            if feature.flag and length:
                 flags[f"--{feature.flag}={length}"] = None
     if problems:
         advice = f" Pass {' '.join(flags)}." if flags else ""

@@ -179,8 +179,12 @@ def count_records(name: str) -> int:
 
 
 def _damaged(name: str, number: int, reason: str) -> InputError:
+    advice = "The file is damaged or incomplete. Create or copy it again."
+    if number == 1:
+        advice = (
+            "The file is damaged, incomplete, or not a TFRecord file. Create "
+            "or copy it again; create_pretraining_data.py converts text."
+        )
     return InputError(
-        f"{name}: record {number} cannot be read: {reason}. The file is "
-        "damaged, incomplete, or not a TFRecord file. Create or copy it again. "
-        "create_pretraining_data.py converts text to TFRecords."
+        f"{name}: record {number} cannot be read: {reason}. {advice}"
     )

@@ -336,10 +336,10 @@ class Bert(layers.PretrainedLayer):
 
 
 def _require_shape(name: str, value: Any, shape: tuple[Any, ...]) -> None:
-    """Raises `InputError` unless a tensor [B, S] has a shape."""
+    """Raises `InputError` unless a tensor has a shape [B, S], or [1, S]."""
     given = tuple(getattr(value, "shape", ()))
     pairs = zip(given, shape, strict=False)
-    if len(given) != 2 or any(a != b for a, b in pairs if a and b):
+    if len(given) != 2 or any(a != b for a, b in pairs if a and b and a != 1):
         raise InputError(
             f"`{name}` must have the shape of `input_ids`, {shape}. Received: "
             f"{given}."

@@ -130,14 +130,17 @@ class ExtractFeatures(NamedModel, heading="Data"):
                 "does not suit a left-to-right model, whose [CLS] attends only "
                 "to itself. Use mean or max.",
             )
-        is_table = table_format(self.output_file) in ("csv", "tsv")
-        if is_table and self.output_format == "auto":
-            message = "must end in .jsonl, .npy or .tfrecord."
-            raise self.error("output_file", message)
         if self.resolved_format == "npy" and self.pooling == "none":
             message = "must be cls, mean or max for .npy: one vector per line."
             raise self.error("pooling", message)
         require_model_files(self.model_files)
+        is_table = table_format(self.output_file) in ("csv", "tsv")
+        if is_table and self.output_format == "auto":
+            logging.warning(
+                "%s will contain JSON lines. For other formats, use .npy or "
+                ".tfrecord",
+                self.output_file,
+            )
         if table_format(self.input_file):
             logging.warning(
                 "%s is not read as a table: each line, including a header, is "

@@ -1,6 +1,7 @@
 """Options that all fine-tuning commands share."""
 
 import dataclasses
+import functools
 import os
 import re
 import typing
@@ -84,6 +85,29 @@ def _require_model_or_run(given: dict[str, Any], but: str = "") -> None:
         raise InputError(
             f"--output_dir={given['output_dir']} must contain a fine-tuned "
             f"model{but}. Check the path, or add --do_train or --model."
+        )
+
+
+@functools.cache  # Options are created several times.
+def _warn_of_other_tokenizer(
+    checkpoint: str, vocab_file: str, do_lower_case: bool
+) -> None:
+    """Warns if files beside a checkpoint differ from the flags."""
+    path = model_formats.beside_checkpoint(checkpoint, model_formats.VOCAB)
+    if path and files.read_text(path) != files.read_text(vocab_file):
+        logging.warning(
+            "--vocab_file=%s differs from %s, which is beside the weights",
+            vocab_file,
+            path,
+        )
+    lower = huggingface_files.read_casing_beside(checkpoint)
+    if lower not in (None, do_lower_case):
+        logging.warning(
+            "--do_lower_case=%s, but the tokenizer_config.json of %s has "
+            "do_lower_case=%s",
+            do_lower_case,
+            checkpoint,
+            lower,
         )
 
 
@@ -205,7 +229,8 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
                 return {}
             trained["do_lower_case"] = task.get("do_lower_case", True)
         elif command != cls.command:
-            _require_model_or_run(given, f", not a run of {command}")
+            but = f", not a run of {command}" if command else ""
+            _require_model_or_run(given, but)
             return {}
         for name, file_name in _COPIES.items():
             copy = os.path.join(run_directory, file_name)
@@ -251,25 +276,8 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         if self.do_train and not self.model:
             pretrained.warn_of_casing(self.vocab_file, self.do_lower_case)
         if self.init_checkpoint and not self.model:
-            self._warn_of_other_tokenizer(self.init_checkpoint)
-
-    def _warn_of_other_tokenizer(self, checkpoint: str) -> None:
-        """Warns if files beside a checkpoint differ from the flags."""
-        path = model_formats.beside_checkpoint(checkpoint, model_formats.VOCAB)
-        if path and files.read_text(path) != files.read_text(self.vocab_file):
-            logging.warning(
-                "--vocab_file=%s differs from %s, which is beside the weights",
-                self.vocab_file,
-                path,
-            )
-        lower = huggingface_files.read_casing_beside(checkpoint)
-        if lower not in (None, self.do_lower_case):
-            logging.warning(
-                "--do_lower_case=%s, but the tokenizer_config.json of %s has "
-                "do_lower_case=%s",
-                self.do_lower_case,
-                checkpoint,
-                lower,
+            _warn_of_other_tokenizer(
+                self.init_checkpoint, self.vocab_file, self.do_lower_case
             )
 
     def require_layers(self, num_hidden_layers: int) -> None:

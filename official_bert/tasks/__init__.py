@@ -12,7 +12,6 @@ from official_bert.options.checks import TABLE_FORMATS
 from official_bert.tasks import (
     choice,
     glue,
-    own_choices,
     own_texts,
     tagging,
     xnli,
@@ -36,7 +35,7 @@ _MAKERS: dict[str, Callable[[RunClassifier], Task]] = {
     "swag": choice.make_swag,
     **dict.fromkeys(tagging.NAMES, tagging.make),
     **dict.fromkeys(TABLE_FORMATS, own_texts.make),
-    "choices": own_choices.make,
+    "choices": choice.make,
 }
 
 
@@ -47,7 +46,8 @@ def get(options: RunClassifier) -> Task:
         hint = f" Did you mean {near[0]}?" if near else ""
         raise InputError(
             f"--task_name must be one of {', '.join(_MAKERS)}. Received: "
-            f"{options.task_name!r}.{hint} The last four read your own data."
+            f"{options.task_name!r}.{hint} tsv, csv, jsonl and choices are for "
+            "your own data."
         )
     task = _MAKERS[options.resolved_task](options)
     if isinstance(task, TextTask | ChoiceTask):

@@ -71,15 +71,16 @@ class OwnData(DataSet):
             if split == "train":
                 expected = names
             differ = ({*names} ^ {*expected}) - {options.label_column}
+            needed = expected
             if not by_number and options.resolved_task in TABLE_FORMATS:
+                needed = [name for name in options.own_columns if name]
                 # A label column with another case would not be evaluated.
-                used = {str(name).lower() for name in options.own_columns}
+                used = {name.lower() for name in needed}
                 differ = {name for name in differ if name.lower() in used}
             if expected and differ:
                 raise InputError(
-                    f"{path}: must have the columns of the training file: "
-                    f"{listed(expected)}. Received: {listed(names)}. Use the "
-                    "same names, and remove other columns."
+                    f"{path}: must have the columns {listed(needed)}, like the "
+                    f"training file. Received: {listed(names)}."
                 )
 
     def guid(self, row: Row, split: str) -> str:

@@ -47,7 +47,8 @@ def fit_max_seq_length(options: RunClassifier) -> RunClassifier:
         lengths += np.diff(tokenizer.encode_lines(texts).row_splits) + 1
     longest = options.max_seq_length
     wanted = int(np.percentile(lengths, 99, method="higher"))
-    length = padding.padded_length(min(wanted, longest), longest, "bucket")
+    # + 1, so that texts of the chosen length were not truncated.
+    length = padding.padded_length(min(wanted + 1, longest), longest, "bucket")
     logging.info(
         "--max_seq_length=%d: 99%% of the texts have at most %d tokens",
         length,
@@ -180,14 +181,12 @@ class OwnTexts(OwnData):
     def _warn_of_texts(self, examples: Sequence[TextExample]) -> None:
         """Warns of missing texts and labels, and of contradicting labels."""
         empty = [e.guid for e in examples if _is_missing("".join(_text_of(e)))]
-        no_label = [
-            e.guid for e in examples if e.label and _is_missing(e.label)
-        ]
+        no_label = [e.guid for e in examples if _is_missing(e.label or "-")]
         for what, guids in (("texts", empty), ("labels", no_label)):
             if guids:
                 logging.warning(
-                    "%s: %d of %d %s are empty or missing values such as NaN: "
-                    "%s. Remove these rows",
+                    "%s: %d of %d %s are empty, or NaN or null: %s. If these "
+                    "are missing values, remove the rows",
                     self.path("train"),
                     len(guids),
                     len(examples),

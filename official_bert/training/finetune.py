@@ -282,7 +282,10 @@ def _make_schedule(
     """
     batch_size = options.train_batch_size
     num_batches = num_examples / batch_size * options.num_train_epochs
-    num_train_steps = max(1, int(num_batches - num_ahead / batch_size))
+    num_train_steps = int(num_batches)  # As in the original.
+    if num_ahead:
+        num_left = num_examples * options.num_train_epochs - num_ahead
+        num_train_steps = max(1, int(num_left / batch_size))
     if num_batches < 1:
         raise InputError(
             "Training must have at least one step. Received: "

@@ -8,14 +8,15 @@ from support import review_runs
 
 from official_bert.tasks.choice import ChoiceExample, ChoiceTask
 from official_bert.tasks.conll import Sentence
+from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.squad.squad_task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.text import TextExample, TextTask
 from official_bert.training import loop, reporting
 
 
-def text_task(task_type="classification", labels=("a", "b")):
-    return TextTask(task_type=task_type, labels=labels)
+def text_task(task_type="classification", labels=("a", "b"), **others):
+    return TextTask(task_type=task_type, labels=labels, **others)
 
 
 def texts(*labels):
@@ -51,9 +52,12 @@ def test_table_of_data_has_examples_labels_and_lengths(caplog):
         ["tokens,", "max", "9"],
         ["8", "tokens", "or", "more", "12.5%"],
     ]
+    assert "Up to 12% of the texts are truncated to 8 tokens" in caplog.text
     metadata["num_records"] = 5
-    rows = table(caplog, text_task(), data, metadata)
+    windows = text_task(long_documents=LongDocuments("windows"))
+    rows = table(caplog, windows, data, metadata)
     assert rows[4] == ["windows", "5"]
+    assert "truncated" not in caplog.text
 
 
 TAGGED = Sentence(["x", "y"], ["B-X", "O"], ["x", "y"])

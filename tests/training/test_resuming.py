@@ -92,6 +92,17 @@ def test_changed_options_that_a_resumed_run_cannot_apply_are_an_error(
     assert contents(folder / "out") == before
 
 
+def test_run_of_another_command_is_an_error(folder, tmp_path):
+    path = folder / "out" / "train_options.json"
+    record = {**read_json(path), "command": "run_squad.py"}
+    path.write_text(json.dumps(record))
+    with pytest.raises(InputError, match=r"is a run of run_squad\.py\. Choose"):
+        train(folder, num_train_epochs=1.0)
+    line = f"--do_eval --output_dir={folder}/out"
+    with pytest.raises(InputError, match=r"model, not a run of run_squad\.py"):
+        command_lines.parse(RunClassifier, line)
+
+
 def test_epochs_count_examples_if_the_batch_size_changes(folder):
     train(folder, num_train_epochs=1.0, train_batch_size=8)
     state = read_json(folder / "out" / "model.ckpt-15.resume.json")
