@@ -16,7 +16,7 @@ from official_bert import tables
 from official_bert.errors import InputError, listed, quoted
 from official_bert.options import RunClassifier
 from official_bert.options.checks import TABLE_FORMATS
-from official_bert.tables import Row, to_number
+from official_bert.tables import Row, plain_number, to_number
 
 _Options = TypeVar("_Options", bound=RunClassifier)
 
@@ -25,8 +25,6 @@ _ID_NAME = re.compile(r"|id|idx|index|guid|unnamed: \d+", re.IGNORECASE)
 CHOICE_COLUMN = re.compile(
     r"[A-Z]|(choice|option|ending|answer)[ _-]?([A-Z]|\d+)", re.IGNORECASE
 )
-# Currency, thousands separators and spaces in numbers.
-_NUMBER_FORMAT = re.compile(r"[$€£¥,\s]")
 # Header and columns are detected from this many examples.
 _SAMPLE_SIZE = 1000
 # A column with more different integers holds numbers, not names of classes.
@@ -45,6 +43,9 @@ def complete(options: _Options) -> _Options:
     if options.has_header is None:
         has_header = _detect_header(options, split)
         options = dataclasses.replace(options, has_header=has_header)
+    if options.text_a_column and options.text_a_column == options.label_column:
+        message = f"must differ from {options.flag_name('label_column')}."
+        raise options.error("text_a_column", message)
     sample = list(itertools.islice(read_rows(options, split), _SAMPLE_SIZE))
     for column in filter(None, options.own_columns):
         if split != "test" or column != options.label_column:
@@ -55,7 +56,7 @@ def complete(options: _Options) -> _Options:
         options = _detect_task_type(options, list(read_rows(options, split)))
     elif options.task_type == "multilabel":
         labels = (row.cells.get(options.label_column) for row in sample)
-        _warn_of_lists({x for x in labels if isinstance(x, str)}, ";|", "")
+        _warn_of_lists({x for x in labels if isinstance(x, str)}, ";|/", "")
     return options
 
 
@@ -205,21 +206,21 @@ def _require_plain_numbers(rows: Sequence[Row], column: str) -> None:
 
     Labels with a currency or thousands separators count as numbers.
     """
-    cells = [row.get(column) for row in rows]
-    plain = [to_number(_NUMBER_FORMAT.sub("", str(cell))) for cell in cells]
+    plain = [plain_number(row.get(column)) for row in rows]
     numbers = [number for number in plain if number is not None]
     others = [row for row in rows if to_number(row.get(column)) is None]
     are_most = len(numbers) > 0.9 * len(rows)
     if not are_most or infer_task_type(numbers) != "regression":
         return
-    if all("," in str(row.get(column)) for row in others):
+    cells = [str(row.get(column)) for row in others]
+    if None not in [to_number(cell.replace(",", ".")) for cell in cells]:
         return  # They may be decimal commas.
     raise InputError(
         f"{others[0].where}: column {column!r} has mostly numbers, but "
         f"{quoted(others[0].get(column))} here, and {len(others)} such rows in "
-        "total. Write numbers as 1399.5, without currency and thousands "
-        "separators, and remove rows without a number; or, if they are names "
-        "of classes, use --task_type=classification."
+        "total. Write numbers as 1399.5, without a comma, currency or unit, "
+        "and remove rows without a number; or, if they are names of classes, "
+        "use --task_type=classification."
     )
 
 
@@ -235,7 +236,7 @@ def _check_commas(labels: Sequence[Any], column: str) -> None:
             "are several labels per text, add --task_type=multilabel; if they "
             "are names of classes, --task_type=classification."
         )
-    _warn_of_lists(different, ",;|", ", and use --task_type=multilabel")
+    _warn_of_lists(different, ",;|/", ", and use --task_type=multilabel")
 
 
 def _warn_of_lists(

@@ -31,6 +31,9 @@ _DOUBLE_QUOTES = (
 _QUOTE_SEPARATORS = "Cells that contain the separator need quotes."
 _NO_TABS = "Texts must not contain tabs."
 
+# Currencies, percent signs and spaces in numbers.
+_UNITS = re.compile(r"[$€£¥%\s]")
+
 # The first line of a CSV file that names the separator, for Excel.
 _SEPARATOR = re.compile('"?sep=([,;\t|])"?\n?$')
 
@@ -73,7 +76,7 @@ class Row(NamedTuple):
         names = self.columns
         by_lower_case = {name.lower(): name for name in names}
         near = difflib.get_close_matches(
-            column.lower(), by_lower_case, n=1, cutoff=0.5
+            column.lower(), by_lower_case, n=1, cutoff=0.6
         )
         flag = self.flags.get(column)
         hint = "Check the file."
@@ -87,7 +90,7 @@ class Row(NamedTuple):
         if advice := _separator_advice(names):
             hint = advice
         elif near:
-            hint = f"Did you mean {by_lower_case[near[0]]!r}?"
+            hint = f"Did you mean {by_lower_case[near[0]]!r}? {hint}"
         elif column.isdecimal():
             hint = "Columns are counted from 0."
         elif "0" in names:
@@ -149,8 +152,8 @@ class Row(NamedTuple):
         number = to_number(value)
         if number is None:
             must = "be a number"
-            if to_number(str(value).replace(",", ".")) is not None:
-                must += " with a decimal point, such as 3.5"
+            if plain_number(value) is not None:
+                must += " such as 1399.5, without a comma, currency or unit"
             raise self.error(column, must, value)
         return number
 
@@ -198,6 +201,14 @@ def to_number(cell: Any) -> float | None:
         return None
     is_number = math.isfinite(number) and not isinstance(cell, bool)
     return number if is_number else None
+
+
+def plain_number(cell: Any) -> float | None:
+    """Returns a number in another format, such as "1.399,50 €" or "12%"."""
+    text = _UNITS.sub("", str(cell))
+    if "," in text and "." in text:  # The first one separates thousands.
+        text = text.replace(min(",.", key=text.index), "")
+    return to_number(text.replace(",", "."))
 
 
 def read(
@@ -249,6 +260,11 @@ def _read_tsv(path: str) -> Iterator[_NumberedCells]:
 @functools.cache  # Files are read several times.
 def _report_delimiter(path: str, delimiter: str) -> None:
     logging.info("%s: columns are separated by %r", path, delimiter)
+
+
+@functools.cache
+def _report_empty(path: str, line: int) -> None:
+    logging.warning("%s:%d: the row is empty and ignored", path, line)
 
 
 def _read_csv(path: str) -> Iterator[_NumberedCells]:
@@ -325,11 +341,14 @@ def _name_cells(
     has_header: bool,
     advice: str,
 ) -> Iterator[Row]:
-    width = 0
+    width = empty_line = 0
     names: list[str] = []
     for line, cells in numbered:
         if len(cells) > 1 and not any(cells):
-            continue  # Spreadsheets write such rows at the end.
+            empty_line = line  # Spreadsheets write such rows at the end.
+            continue
+        if empty_line:
+            _report_empty(path, empty_line)
         if not width:
             width, advice = len(cells), _separator_advice(cells) or advice
             if has_header:

@@ -1,6 +1,8 @@
 """The user's own data in one command: settings that --train_file detects."""
 
 import collections
+import dataclasses
+import json
 import logging
 
 import numpy as np
@@ -9,7 +11,7 @@ from support import command_lines, tiny
 from support.run_outputs import read_json, read_json_lines
 
 import run_classifier
-from official_bert import detection, tasks
+from official_bert import detection, files, tasks
 from official_bert.checkpoints import tf1
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
@@ -183,6 +185,28 @@ def test_data_that_spoils_the_result_gives_warnings(tmp_path, caplog):
         assert message in caplog.text
 
 
+def test_same_column_twice_is_an_error(tmp_path):
+    flags = ("--text_column=review", "--label_column=review")
+    with pytest.raises(InputError, match=r"--text_column=review must differ"):
+        complete(tmp_path, "a.csv", table(*REVIEWS), *flags)
+
+
+def test_evaluating_on_the_training_file_is_a_warning(tmp_path, caplog):
+    path = tmp_path / "a.csv"
+    path.write_text(table(*REVIEWS))
+    fingerprints = {"training data": [files.fingerprint(str(path))]}
+    (tmp_path / "out").mkdir()
+    record = json.dumps({"fingerprints": fingerprints})
+    (tmp_path / "out" / "train_options.json").write_text(record)
+    flags = (f"--train_file={path}", f"--dev_file={path}", "--nodo_train")
+    options = detection.complete(parse(tmp_path, *flags, "--do_eval"))
+    label_file = tmp_path / "labels.txt"
+    label_file.write_text("0\n1\n")
+    options = dataclasses.replace(options, label_file=str(label_file))
+    tasks.get(options).data.read("dev")
+    assert f"{path} is the training data" in caplog.text
+
+
 def test_swapped_columns_are_an_error(tmp_path):
     rows = [f"it is {i},{'ab'[i % 2]}" for i in range(20)]
     text = table(*rows, header="label,text")
@@ -234,7 +258,7 @@ def test_numeric_labels_are_classes_or_have_decimal_points(tmp_path, caplog):
     with pytest.raises(InputError, match=r"b\.csv: 'label': .*'0,5'.* point"):
         complete(tmp_path, "b.csv", text)
     options = complete(tmp_path, "b.csv", text, "--task_type=regression")
-    with pytest.raises(InputError, match=r"b\.csv:2: .*decimal point, such"):
+    with pytest.raises(InputError, match=r"b\.csv:2: .* as 1399\.5, without"):
         tasks.get(options)
 
 
@@ -295,6 +319,16 @@ def test_equal_texts_are_held_out_together():
     assert {texts[i] for i in chosen}.isdisjoint(
         texts[i] for i in range(200) if i not in chosen
     )
+
+
+def test_rows_count_if_texts_repeat():
+    # One text is too frequent to be held out.
+    texts = ["same"] * 30 + [f"text {i // 2}" for i in range(170)]
+    labels = [("b",)] * 30 + [("a",)] * 100 + [("b",)] * 70
+    chosen = hold_out(texts, labels, 0.1)
+    assert "same" not in {texts[i] for i in chosen}
+    assert 16 <= len(chosen) <= 18
+    assert sum(labels[i] == ("a",) for i in chosen) == 10
 
 
 def test_labels_that_all_differ_cannot_be_held_out(tmp_path):

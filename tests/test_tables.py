@@ -203,6 +203,29 @@ def test_semicolons_may_separate_columns_as_in_spreadsheets(tmp_path, caplog):
         assert row.cells["0"] == "a"
 
 
+def test_empty_row_between_others_is_ignored_with_a_warning(tmp_path, caplog):
+    rows = read(tmp_path, "text,label\na,1\n,\nb,0\n,\n", "csv")
+    assert [row.line for row in rows] == [2, 4]
+    assert caplog.text.count(":3: the row is empty and ignored") == 1
+    assert ":5:" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [
+        ("1.399,50 €", 1399.5),
+        ("$1,399.50", 1399.5),
+        ("0,5", 0.5),
+        ("12 %", 12.0),
+        (7, 7.0),
+        ("a", None),
+        (None, None),
+    ],
+)
+def test_numbers_of_other_formats_are_recognized(cell, number):
+    assert tables.plain_number(cell) == number
+
+
 def test_long_value_is_cut_in_a_message(tmp_path):
     [row] = read(tmp_path, f"label\n{'x' * 30000}\n", "csv")
     with pytest.raises(InputError) as caught:

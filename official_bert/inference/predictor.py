@@ -152,7 +152,7 @@ class Predictor:
             logging.warning(
                 "Up to %d of %d texts are truncated to %d tokens, the "
                 "--max_seq_length used in training. For longer texts, train "
-                "with a larger one",
+                "with a larger one, or with --long_document=windows",
                 num_full,
                 len(lengths),
                 self.max_seq_length,

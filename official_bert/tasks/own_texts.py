@@ -20,6 +20,7 @@ from official_bert.inputs import padding
 from official_bert.options import RunClassifier
 from official_bert.options.checks import TABLE_FORMATS
 from official_bert.options.run_classifier import HELD_OUT
+from official_bert.options.training import read_train_options
 from official_bert.tables import Row
 from official_bert.tasks.own_data import OwnData, known_labels
 from official_bert.tasks.task import shuffle_examples
@@ -92,25 +93,30 @@ def hold_out(
     """Returns the indices of the examples to hold out.
 
     The share is nearly the same for every class, or for every range of numbers.
-    Equal texts are held out together, so that none is in both parts. Classes
-    with a single text are not held out. The result does not depend on the seed
-    of the run, so that runs can be compared.
+    Equal texts are held out together, so that none is in both parts. A text
+    that occurs too often and classes with a single text are not held out. The
+    result does not depend on the seed of the run, so that runs can be compared.
     """
     first: dict[Any, int] = {}
     for index, text in enumerate(texts):
         first.setdefault(text, index)
+    copies = collections.Counter(texts)
     indices = [*first.values()]
     random.Random(12345).shuffle(indices)
     if isinstance(labels[0], str):
         counts = collections.Counter(labels[index] for index in indices)
         indices = [index for index in indices if counts[labels[index]] > 1]
     indices.sort(key=lambda index: labels[index])
-    # Evenly spaced in the order of labels.
-    chosen = {
-        index
-        for place, index in enumerate(indices)
-        if math.ceil((place + 1) * share) > math.ceil(place * share)
-    }
+    chosen: set[int] = set()
+    num_seen = num_chosen = 0  # Examples, in the order of labels.
+    for index in indices:
+        size = copies[texts[index]]
+        if 1 < size > len(texts) * share:
+            continue
+        num_seen += size
+        if num_chosen + size <= math.ceil(num_seen * share):
+            num_chosen += size
+            chosen.add(index)
     return {i for i, text in enumerate(texts) if first[text] in chosen}
 
 
@@ -161,6 +167,13 @@ class OwnTexts(OwnData):
         rest = [e for index, e in enumerate(examples) if index not in indices]
         held_out = [examples[index] for index in sorted(indices)]
         self._warn_of_texts(examples)
+        if share and num_texts < len(texts):
+            logging.info(
+                "%d of %d rows repeat an earlier text. Equal texts are held "
+                "out together",
+                len(texts) - num_texts,
+                len(texts),
+            )
         checkpoint = options.init_checkpoint
         if share and checkpoint and task_file.read_beside(checkpoint):
             logging.warning(
@@ -207,7 +220,9 @@ class OwnTexts(OwnData):
         if ambiguous:
             logging.warning(
                 "%s: number of texts that occur with different labels: %d, "
-                "such as %s. Correct them, or use --task_type=multilabel",
+                "such as %s. Correct them. If a second column belongs to the "
+                "text, add --text_b_column; if a text can have several labels, "
+                "use --task_type=multilabel",
                 self.path("train"),
                 len(ambiguous),
                 quoted(ambiguous[0]),
@@ -216,7 +231,19 @@ class OwnTexts(OwnData):
     def _warn_of_training_texts(
         self, split: str, examples: Sequence[TextExample]
     ) -> None:
-        """Warns if labelled texts of a file are also in the training data."""
+        """Warns if labelled texts of a file are also in the training data.
+
+        Later runs do not know the texts, but recognize the file.
+        """
+        if not self.options.do_train and split == "dev":
+            earlier = read_train_options(self.options.output_dir)
+            trained = earlier.get("fingerprints", {}).get("training data", [])
+            if files.fingerprint(self.path(split)) in trained:
+                logging.warning(
+                    "%s is the training data, so the metrics overestimate the "
+                    "model",
+                    self.path(split),
+                )
         known = set(map(_text_of, self.training))
         repeated = [
             e.guid

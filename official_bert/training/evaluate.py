@@ -230,7 +230,7 @@ class Evaluations:
         best = scores.index(max(scores)) if scores else -1
         num_since_best = len(scores) - 1 - best
         stops = 0 < self._patience <= num_since_best
-        if stops:
+        if stops and step < self._num_steps:
             logging.info(
                 "Early stopping after step %d: %s was best at step %d",
                 step,

@@ -93,9 +93,9 @@ def log_data(
     share = metadata.get("lengths", {}).get("full", 0.0)
     if task.truncates and share > MAX_SHARE_TRUNCATED:
         logging.warning(
-            "Up to %.0f%% of the texts are truncated to %d tokens. Use a "
-            "larger --max_seq_length or, except in multiple choice, "
-            "--long_document=windows",
+            "Up to %.0f%% of the texts are truncated to %d tokens. Use "
+            "--long_document=windows (except in multiple choice) or, if the "
+            "model has more positions, a larger --max_seq_length",
             100 * share,
             max_seq_length,
         )
