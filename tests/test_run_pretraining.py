@@ -361,3 +361,21 @@ def test_weights_missing_or_unused_are_errors_unless_allowed(finished, folder):
         run(folder, do_train=True, init_checkpoint=prefix)
     flags = {"may_initialize": "^cls/", "may_skip": "^another$"}
     run(folder, do_train=True, init_checkpoint=prefix, **flags)
+
+
+def test_records_without_segment_b_are_a_warning(folder, caplog):
+    examples = pretraining_runs.make_examples(8)
+    for example in examples:
+        example["segment_ids"] = [0] * 10
+    record_files.write(folder / "train.tfrecord", examples)
+    for nsp in ("next", "none"):
+        caplog.clear()
+        run(folder, do_train=True, num_train_steps=1, nsp=nsp, output=nsp)
+        assert ("has no segment B" in caplog.text) == (nsp == "next")
+
+
+def test_evaluation_file_that_tells_nothing_is_a_warning(folder, caplog):
+    flags = {"eval_file": str(folder / "train.tfrecord"), "num_train_steps": 1}
+    run(folder, do_train=True, **flags)
+    assert "--eval_file needs --do_eval or --eval_every" in caplog.text
+    assert "--eval_file is also training data" in caplog.text

@@ -102,6 +102,12 @@ def read_masking(name: str) -> Masking | None:
     return _masking(where, _features(where, serialized))
 
 
+def has_two_segments(name: str) -> bool:
+    """Whether the first record of a checked file has a segment B."""
+    features = _features(name, next(tfrecords.read(name)))
+    return any(features["segment_ids"].int64_list.value)
+
+
 def _features(where: str, serialized: bytes) -> Any:
     """Returns {name: feature} of a record."""
     try:

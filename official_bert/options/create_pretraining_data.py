@@ -161,10 +161,11 @@ class CreatePretrainingData(NamedModel, heading="Model"):
         elif self.max_predictions_per_seq < 0.9 * needed:
             logging.warning(
                 "--max_predictions_per_seq=%d limits the masks of sequences of "
-                "%d tokens, of which %d would be masked. The usual value is "
-                "0.15 times the length and a few more",
+                "%d tokens, of which %d would be masked. Set "
+                "--max_predictions_per_seq=%d here and in run_pretraining.py",
                 self.max_predictions_per_seq,
                 self.max_seq_length,
+                needed,
                 needed,
             )
         total = self.mask_share + self.random_share + self.same_share

@@ -5,7 +5,7 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import files
+from official_bert import files, pretrained
 from official_bert.config import BertConfig
 from official_bert.flags import LEGACY, choice, count, option, optional, switch
 from official_bert.options.checks import (
@@ -134,6 +134,8 @@ class ExtractFeatures(NamedModel, heading="Data"):
             message = "must be cls, mean or max for .npy: one vector per line."
             raise self.error("pooling", message)
         require_model_files(self.model_files)
+        if not self.model:
+            pretrained.warn_of_casing(self.vocab_file, self.do_lower_case)
         is_table = table_format(self.output_file) in ("csv", "tsv")
         if is_table and self.output_format == "auto":
             logging.warning(

@@ -138,6 +138,10 @@ class ModelOptions(NamedModel, heading="Model"):
         missing = [f"--{name}" for name in needed if not self.is_set(name)]
         if missing and not self.model_dir:
             names = ", ".join(missing)
+            if self.model:
+                raise InputError(
+                    f"--model={self.model} lacks a file. Add {names}."
+                )
             raise InputError(f"--model, --model_dir or {names} must be given.")
 
     def _require_files(self, is_finetuned: bool) -> None:

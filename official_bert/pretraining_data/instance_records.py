@@ -21,6 +21,9 @@ from official_bert.pretraining_data.settings import Settings
 # Instances processed together; more do not fit into the processor's cache.
 BATCH_SIZE = 512
 
+# If a larger share of the text is in no instance, there is a warning.
+_MOST_DROPPED = 0.5
+
 _Bools = npt.NDArray[np.bool_]
 
 
@@ -231,3 +234,10 @@ def report(
     )
     dropped = 1 - counts["kept"] / (options.dupe_factor * num_tokens_read)
     logging.info("Dropped or truncated %.1f%% of the tokens", 100 * dropped)
+    if dropped > _MOST_DROPPED:
+        logging.warning(
+            "Most of the text is in no instance, because lines are longer than "
+            "--max_seq_length=%d. Write one sentence per line, or use "
+            "--split_sentences",
+            options.max_seq_length,
+        )

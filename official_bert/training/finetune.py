@@ -200,7 +200,9 @@ def train(run: FinetuningRun) -> None:
     start = checkpointing.resume(trainer.state, options, run.strategy)
     num_steps, batch_size = schedule.num_train_steps, options.train_batch_size
     resuming.remove_earlier_run(options)
-    evaluations, stops_early = None, False
+    # Before an evaluation, which would write files.
+    is_finished = resuming.is_finished(options, start.step, num_steps)
+    evaluations = None
     if options.eval_every:
         evaluations = evaluate.Evaluations(
             options,
@@ -212,8 +214,11 @@ def train(run: FinetuningRun) -> None:
             options.early_stopping,
         )
         # An earlier run may have ended between a checkpoint and its evaluation.
-        stops_early = evaluations.evaluate_if_due(start.step)
-    if resuming.is_finished(options, start.step, num_steps, stops_early):
+        if evaluations.evaluate_if_due(start.step) and not is_finished:
+            is_finished = resuming.is_finished(
+                options, start.step, num_steps, stops_early=True
+            )
+    if is_finished:
         return
     _write_run_files(run, start.seed)
     run.task.data.write_held_out(run.directory)

@@ -144,6 +144,10 @@ def prepare(options: RunPretraining) -> PretrainingRun:
         )
     if options.eval_file:
         eval_data = _checked_records(options.eval_file, config, options)
+        if not (options.do_eval or options.eval_every):
+            logging.warning("--eval_file needs --do_eval or --eval_every")
+        if options.do_train and {*data.names} & {*eval_data.names}:
+            logging.warning("--eval_file is also training data")
     files.make_directory(options.output_dir)
     checkpointing.set_seed(options.seed)
     with strategy.scope(), precision.policy(options.mixed_precision):
@@ -214,6 +218,12 @@ def _checked_records(
         schema = schemas.packed_schema(schema, options.max_sequences_per_row)
     data = RecordFiles(paths, schema, masking)
     records.check_files(data, config.vocab_size)
+    if options.nsp != "none" and not records.has_two_segments(paths[0]):
+        logging.warning(
+            "%s: the first record has no segment B. If the records were "
+            "created with --nsp=none, pass --nsp=none here too",
+            paths[0],
+        )
     if masking and masking.max_predictions_per_seq != num_predictions:
         number = masking.max_predictions_per_seq
         message = f"must be {number}, as in the records."
@@ -234,6 +244,8 @@ def train(run: PretrainingRun) -> int:
     start = checkpointing.resume(trainer.state, options, run.strategy)
     num_steps = schedule.num_train_steps
     resuming.remove_earlier_run(options)
+    # Before an evaluation, which would write files.
+    is_finished = resuming.is_finished(options, start.step, num_steps)
     evaluations = None
     if options.eval_every:
         metric = f"{objective.token_task}_accuracy"
@@ -242,7 +254,7 @@ def train(run: PretrainingRun) -> int:
         )
         # An earlier run may have ended between a checkpoint and its evaluation.
         evaluations.evaluate_if_due(start.step)
-    if resuming.is_finished(options, start.step, num_steps, stops_early=False):
+    if is_finished:
         return start.step
     _write_run_files(run, start.seed)
     batches = datasets.training_batches(

@@ -178,7 +178,10 @@ def require_resumable(
 
 
 def is_finished(
-    options: TrainingOptions, step: int, num_steps: int, stops_early: bool
+    options: TrainingOptions,
+    step: int,
+    num_steps: int,
+    stops_early: bool = False,
 ) -> bool:
     """Returns whether no step is left to train.
 

@@ -81,9 +81,11 @@ def contents(directory):
         ),
     ],
 )
+@pytest.mark.parametrize("eval_every", [0, 2])
 def test_changed_options_that_a_resumed_run_cannot_apply_are_an_error(
-    folder, changes, messages
+    folder, changes, messages, eval_every
 ):
+    changes = {**changes, "eval_every": eval_every}
     before = contents(folder / "out")
     with pytest.raises(InputError, match="--overwrite_output_dir") as raised:
         train(folder, do_eval=True, **changes)
