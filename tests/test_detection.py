@@ -329,6 +329,7 @@ def test_rows_count_if_texts_repeat():
     assert "same" not in {texts[i] for i in chosen}
     assert 16 <= len(chosen) <= 18
     assert sum(labels[i] == ("a",) for i in chosen) == 10
+    assert len(hold_out(["a", "b"] * 50, ["x"] * 100, 0.1)) == 50
 
 
 def test_labels_that_all_differ_cannot_be_held_out(tmp_path):

@@ -8,7 +8,7 @@ import math
 import os
 import random
 import statistics
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -94,7 +94,7 @@ def hold_out(
 
     The share is nearly the same for every class, or for every range of numbers.
     Equal texts are held out together, so that none is in both parts. A text
-    that occurs too often and classes with a single text are not held out. The
+    that is too frequent and classes with a single text are not held out. The
     result does not depend on the seed of the run, so that runs can be compared.
     """
     first: dict[Any, int] = {}
@@ -107,17 +107,26 @@ def hold_out(
         counts = collections.Counter(labels[index] for index in indices)
         indices = [index for index in indices if counts[labels[index]] > 1]
     indices.sort(key=lambda index: labels[index])
+    sizes = {index: copies[texts[index]] for index in indices}
+    most = max(1, len(texts) * share)
+    chosen = _evenly_spaced(
+        {index: size for index, size in sizes.items() if size <= most}, share
+    )
+    if not chosen:  # A few texts are repeated many times.
+        chosen = _evenly_spaced(dict.fromkeys(indices, 1), share)
+    return {i for i, text in enumerate(texts) if first[text] in chosen}
+
+
+def _evenly_spaced(sizes: Mapping[int, int], share: float) -> set[int]:
+    """Returns evenly spaced keys with a share of the sum of all sizes."""
     chosen: set[int] = set()
-    num_seen = num_chosen = 0  # Examples, in the order of labels.
-    for index in indices:
-        size = copies[texts[index]]
-        if 1 < size > len(texts) * share:
-            continue
+    num_seen = num_chosen = 0
+    for key, size in sizes.items():
         num_seen += size
         if num_chosen + size <= math.ceil(num_seen * share):
             num_chosen += size
-            chosen.add(index)
-    return {i for i, text in enumerate(texts) if first[text] in chosen}
+            chosen.add(key)
+    return chosen
 
 
 def _is_missing(cell: Any) -> bool:
