@@ -264,7 +264,9 @@ def _report_delimiter(path: str, delimiter: str) -> None:
 
 @functools.cache
 def _report_empty(path: str, line: int) -> None:
-    logging.warning("%s:%d: the row is empty and ignored", path, line)
+    logging.warning(
+        "%s:%d: the row is empty. Empty rows are ignored", path, line
+    )
 
 
 def _read_csv(path: str) -> Iterator[_NumberedCells]:
@@ -341,14 +343,14 @@ def _name_cells(
     has_header: bool,
     advice: str,
 ) -> Iterator[Row]:
-    width = empty_line = 0
+    width = first_empty = 0
     names: list[str] = []
     for line, cells in numbered:
         if len(cells) > 1 and not any(cells):
-            empty_line = line  # Spreadsheets write such rows at the end.
+            first_empty = first_empty or line
             continue
-        if empty_line:
-            _report_empty(path, empty_line)
+        if first_empty:  # Not at the end, where spreadsheets write such rows.
+            _report_empty(path, first_empty)
         if not width:
             width, advice = len(cells), _separator_advice(cells) or advice
             if has_header:
