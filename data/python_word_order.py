@@ -54,7 +54,7 @@ def label(
 
 
 def swap(sentence: str, generator: random.Random) -> str:
-    """Exchanges two neighboring words, except the first and the last one.
+    """Swaps two neighboring words, except the first and the last one.
 
     Capitals and periods would reveal the swap. A sentence without
     different neighbors is unchanged.

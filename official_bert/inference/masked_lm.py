@@ -42,9 +42,9 @@ class MaskedLanguageModel:
         self.mask_id = tokenizer.vocab[trained_models.MASK]
         self._special_ids = text_inputs.special_ids(tokenizer.vocab)
         # The embedding table may have more rows than the vocabulary has tokens.
-        self.token_ids = [i for token, i in tokenizer.vocab.items() if token]
+        self._token_ids = [i for token, i in tokenizer.vocab.items() if token]
         bias = np.full(model.config.vocab_size, -np.inf, np.float32)
-        bias[self.token_ids] = 0.0
+        bias[self._token_ids] = 0.0
         self._vocabulary_bias = tf.constant(bias)
         ids = tf.TensorSpec([None, None], tf.int32)
         self._compiled = tf.function(
@@ -130,7 +130,7 @@ class FillMask(MaskedLanguageModel):
             raise InputError(
                 f"`num_guesses` must be at least 1. Received: {num_guesses}."
             )
-        self._num_guesses = min(num_guesses, len(self.token_ids))
+        self._num_guesses = min(num_guesses, len(self._token_ids))
 
     def parse(self, given: Any, where: str) -> MaskedText:
         """Returns the input for a text; raises `InputError` without [MASK]."""

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.process import BaseProcess
 from typing import TypeVar
 
 from official_bert import signals, threads
@@ -33,6 +34,8 @@ class Workers:
         self.settings = settings
         self._num_workers = num_workers
         self._pool: futures.ProcessPoolExecutor | None = None
+        # Child processes that are not of this pool.
+        self._others: list[BaseProcess] = []
 
     def __enter__(self) -> "Workers":
         if self._num_workers > 1:

@@ -9,13 +9,7 @@ from official_bert.errors import InputError
 from official_bert.modeling.pooling_head import PoolingHead
 from official_bert.options import RunClassifier
 from official_bert.options.checks import TABLE_FORMATS
-from official_bert.tasks import (
-    choice,
-    glue,
-    own_texts,
-    tagging,
-    xnli,
-)
+from official_bert.tasks import choice, glue, own_texts, tagging, xnli
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.squad.squad_task import SquadTask
