@@ -207,7 +207,9 @@ def train(run: FinetuningRun) -> None:
             {**trainer.weights, "global_step": trainer.optimizer.step},
             options.early_stopping,
         )
-    if resuming.has_ended(options, start.step, num_steps, evaluations):
+    if resuming.complete_earlier_run(
+        options, start.step, num_steps, evaluations
+    ):
         return
     resuming.write_run_files(
         options, start.seed, data_files(run.task, options), _model_files(run)

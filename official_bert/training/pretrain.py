@@ -249,7 +249,9 @@ def train(run: PretrainingRun) -> int:
         evaluations = evaluate.Evaluations(
             options, start.step, num_steps, run.measure, metric
         )
-    if resuming.has_ended(options, start.step, num_steps, evaluations):
+    if resuming.complete_earlier_run(
+        options, start.step, num_steps, evaluations
+    ):
         return start.step
     resuming.write_run_files(
         options,

@@ -178,16 +178,17 @@ def require_resumable(
     _require_none(changes, problem)
 
 
-def has_ended(
+def complete_earlier_run(
     options: TrainingOptions,
     step: int,
     num_steps: int,
     evaluations: Evaluations | None,
 ) -> bool:
-    """Returns whether a run that resumes after `step` has no step left.
+    """Evaluates the checkpoint that training resumes from, if that is due.
 
-    Evaluates the step if an earlier run ended between its checkpoint and its
-    evaluation. Raises `InputError` if changed options would have no effect.
+    An earlier run may have ended between a checkpoint and its evaluation.
+    Returns whether no step is left to train. Raises `InputError` if changed
+    options would then have no effect.
     """
 
     def require_no_changes() -> None:
