@@ -300,14 +300,39 @@ def test_finished_run_is_not_trained_further(finished, copy, folder, caplog):
     assert_same_weights(copy, finished)
 
 
-def test_too_long_warm_up_and_evaluation_on_training_data_are_warnings(
-    folder, caplog, monkeypatch
+@pytest.mark.parametrize(
+    ("changes", "warnings"),
+    [
+        (
+            {"num_warmup_steps": 10, "do_eval": True},
+            [
+                "has no segment B",
+                "The evaluation is on the training data",
+                "not shorter than the training of 3 steps",
+            ],
+        ),
+        (
+            {"eval_file": "train.tfrecord", "nsp": "none"},
+            [
+                "--eval_file needs --do_eval or --eval_every",
+                "--eval_file is also training data",
+            ],
+        ),
+    ],
+)
+def test_flags_and_records_that_do_not_fit_each_other_are_warnings(
+    folder, caplog, monkeypatch, changes, warnings
 ):
+    monkeypatch.chdir(folder)
     monkeypatch.setattr(loop, "train", lambda *_: None)
-    changes = {"num_train_steps": 2, "num_warmup_steps": 10, "do_eval": True}
-    run(folder, do_train=True, **changes)
-    assert "not shorter than the training of 2 steps" in caplog.text
-    assert "The evaluation is on the training data" in caplog.text
+    examples = pretraining_runs.make_examples(8)
+    for example in examples:
+        example["segment_ids"] = [0] * 10
+    changes |= {"input_file": record_files.write("train.tfrecord", examples)}
+    run(folder, do_train=True, num_train_steps=3, **changes)
+    logged = [r.getMessage() for r in caplog.records if r.levelno > 20]
+    for message, warning in zip(logged, warnings, strict=True):
+        assert warning in message
 
 
 def test_training_prints_the_next_command(copy, folder, capsys):
@@ -361,21 +386,3 @@ def test_weights_missing_or_unused_are_errors_unless_allowed(finished, folder):
         run(folder, do_train=True, init_checkpoint=prefix)
     flags = {"may_initialize": "^cls/", "may_skip": "^another$"}
     run(folder, do_train=True, init_checkpoint=prefix, **flags)
-
-
-def test_records_without_segment_b_are_a_warning(folder, caplog):
-    examples = pretraining_runs.make_examples(8)
-    for example in examples:
-        example["segment_ids"] = [0] * 10
-    record_files.write(folder / "train.tfrecord", examples)
-    for nsp in ("next", "none"):
-        caplog.clear()
-        run(folder, do_train=True, num_train_steps=1, nsp=nsp, output=nsp)
-        assert ("has no segment B" in caplog.text) == (nsp == "next")
-
-
-def test_evaluation_file_that_tells_nothing_is_a_warning(folder, caplog):
-    flags = {"eval_file": str(folder / "train.tfrecord"), "num_train_steps": 1}
-    run(folder, do_train=True, **flags)
-    assert "--eval_file needs --do_eval or --eval_every" in caplog.text
-    assert "--eval_file is also training data" in caplog.text

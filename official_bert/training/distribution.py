@@ -211,16 +211,13 @@ def _require_divisible(
 ) -> None:
     flag = _BATCH_SIZE_FLAGS[split]
     batch_size = getattr(options, flag)
-    num_parts = 1
-    if split == "train":
-        num_parts = options.gradient_accumulation_steps
-    num_replicas = strategy.num_replicas_in_sync
-    divisor = num_replicas * num_parts
+    divisor = strategy.num_replicas_in_sync
+    factors = f"the number of devices ({divisor})"
+    num_parts = options.gradient_accumulation_steps
+    if split == "train" and num_parts > 1:
+        divisor *= num_parts
+        factors += f" times --gradient_accumulation_steps={num_parts}"
     if batch_size % divisor:
-        factors = "the number of devices"
-        if num_parts > 1:
-            times = f"times --gradient_accumulation_steps={num_parts}"
-            factors += f" ({num_replicas}) {times}"
         raise InputError(
             f"--{flag}={batch_size} must be a multiple of {divisor}, {factors}."
         )

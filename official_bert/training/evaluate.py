@@ -240,7 +240,6 @@ class Evaluations:
         return stops
 
     def _evaluate(self, step: int) -> None:
-        """Evaluates and updates the history."""
         results = self._measure(step)
         found = score(results, self._metric)
         is_best = all(
@@ -257,12 +256,9 @@ class Evaluations:
                 run_directory.save(best, step, arrays, resume=None, keep=1)
             lines = [json.dumps(entry) + "\n" for entry in self._history]
             files.write_text(self._path, "".join(lines))
-        shown = {self._metric: results[self._metric]}
-        for name in ("eval_loss", "masked_lm_loss", "lm_loss"):
-            if name in results:
-                shown[name] = results[name]
-        values = ", ".join(f"{name} = {shown[name]:.4f}" for name in shown)
-        logging.info("Step %d: %s", step, values)
+        names = (self._metric, "eval_loss", "masked_lm_loss", "lm_loss")
+        shown = [f"{n} = {results[n]:.4f}" for n in names if n in results]
+        logging.info("Step %d: %s", step, ", ".join(shown))
 
 
 def score(results: Mapping[str, Any], metric: str) -> tuple[float, float]:
@@ -276,7 +272,6 @@ def score(results: Mapping[str, Any], metric: str) -> tuple[float, float]:
 
 
 def _parse_evaluation(line: str, where: str, metric: str) -> dict[str, Any]:
-    """Returns the content of a line of `eval_history.jsonl`."""
     remedy = "Remove the file to forget earlier evaluations."
     try:
         entry = json_files.parse_line(line, where)

@@ -143,13 +143,12 @@ def data_files(task: Task, options: FinetuningOptions) -> dict[str, list[str]]:
     return found
 
 
-def _write_run_files(run: FinetuningRun, seed: int) -> None:
-    """Writes the options and the files needed to use the model."""
-    options, bert = run.options, run.model.bert
+def _model_files(run: FinetuningRun) -> dict[str, str]:
+    """Returns {name: text} of the files that describe the model."""
+    options, bert, texts = run.options, run.model.bert, {}
     task = task_file.describe(
         run.task.to_json(), options.max_seq_length, options.do_lower_case
     )
-    texts = resuming.run_files(options, seed, data_files(run.task, options))
     if isinstance(bert, HubBert) and not bert.is_ours:
         handle = bert.encoder.handle
         # Later commands may run in another directory.
@@ -157,8 +156,7 @@ def _write_run_files(run: FinetuningRun, seed: int) -> None:
         task["hub_module"] = os.path.abspath(handle) if is_local else handle
     else:
         texts[model_formats.CONFIG] = run.model.config.to_json_string()
-    texts[task_file.NAME] = json_files.to_text(task)
-    reporting.write_run_files(options, texts)
+    return {**texts, task_file.NAME: json_files.to_text(task)}
 
 
 def train(run: FinetuningRun) -> None:
@@ -179,9 +177,7 @@ def train(run: FinetuningRun) -> None:
             left_out=output_layer.weights_to_initialize(run.task, checkpoint),
         )
     data, num_examples = _write_training_records(run)
-    schedule = _make_schedule(
-        num_examples, options, checkpointing.examples_seen_ahead(options)
-    )
+    schedule = _make_schedule(num_examples, options)
     _warn_of_few_evaluations(options, schedule.num_train_steps)
     weights = layerwise.unfrozen(run.model.learning_variables, options.freeze)
     trainer = loop.Trainer(
@@ -200,8 +196,6 @@ def train(run: FinetuningRun) -> None:
     start = checkpointing.resume(trainer.state, options, run.strategy)
     num_steps, batch_size = schedule.num_train_steps, options.train_batch_size
     resuming.remove_earlier_run(options)
-    # Before an evaluation, which would write files.
-    is_finished = resuming.is_finished(options, start.step, num_steps)
     evaluations = None
     if options.eval_every:
         evaluations = evaluate.Evaluations(
@@ -213,14 +207,13 @@ def train(run: FinetuningRun) -> None:
             {**trainer.weights, "global_step": trainer.optimizer.step},
             options.early_stopping,
         )
-        # An earlier run may have ended between a checkpoint and its evaluation.
-        if evaluations.evaluate_if_due(start.step) and not is_finished:
-            is_finished = resuming.is_finished(
-                options, start.step, num_steps, stops_early=True
-            )
-    if is_finished:
+    if resuming.complete_earlier_run(
+        options, start.step, num_steps, evaluations
+    ):
         return
-    _write_run_files(run, start.seed)
+    resuming.write_run_files(
+        options, start.seed, data_files(run.task, options), _model_files(run)
+    )
     run.task.data.write_held_out(run.directory)
     batches = datasets.finetuning_batches(
         data,
@@ -279,16 +272,13 @@ def _write_training_records(run: FinetuningRun) -> tuple[RecordFiles, int]:
 
 
 def _make_schedule(
-    num_examples: int, options: FinetuningOptions, num_ahead: int
+    num_examples: int, options: FinetuningOptions
 ) -> LinearWarmupDecay:
-    """Returns the learning rate over the steps of `--num_train_epochs`.
-
-    `num_ahead` is the result of `checkpointing.examples_seen_ahead`.
-    """
+    """Returns the learning rate over the steps of `--num_train_epochs`."""
     batch_size = options.train_batch_size
     num_batches = num_examples / batch_size * options.num_train_epochs
     num_train_steps = int(num_batches)  # As in the original.
-    if num_ahead:
+    if num_ahead := checkpointing.examples_seen_ahead(options):
         num_left = num_examples * options.num_train_epochs - num_ahead
         num_train_steps = max(1, int(num_left / batch_size))
     if num_batches < 1:

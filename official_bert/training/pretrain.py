@@ -118,7 +118,7 @@ def run(options: RunPretraining) -> None:
                     prepared.model, options
                 )
             if options.do_eval:
-                _write_results(prepared.measure(global_step), options)
+                _write_results(prepared, prepared.measure(global_step))
         if options.plots and options.is_chief:
             plots.write(options.output_dir)
         if options.do_train and options.is_chief:
@@ -172,16 +172,15 @@ def _naming_damaged_records(run: PretrainingRun) -> Iterator[None]:
         raise  # The records are not damaged.
 
 
-def _write_results(results: dict[str, Any], options: RunPretraining) -> None:
+def _write_results(run: PretrainingRun, results: dict[str, Any]) -> None:
+    options, names = run.options, run.eval_data.names
     if not options.do_train:
         reporting.write_eval_options(options)
     if options.is_chief:
         path = os.path.join(options.output_dir, "eval_results.txt")
         reporting.write_eval_results(path, results)
-        names = files.expand(options.eval_file or options.input_file)
-        data = f"{len(names)} files"
-        if len(names) == 1:
-            data = os.path.basename(names[0])
+        is_one = len(names) == 1
+        data = os.path.basename(names[0]) if is_one else f"{len(names)} files"
         title = f"Step {results.pop('global_step')}, {data}"
         reporting.print_metrics(title, results)
 
@@ -244,19 +243,22 @@ def train(run: PretrainingRun) -> int:
     start = checkpointing.resume(trainer.state, options, run.strategy)
     num_steps = schedule.num_train_steps
     resuming.remove_earlier_run(options)
-    # Before an evaluation, which would write files.
-    is_finished = resuming.is_finished(options, start.step, num_steps)
     evaluations = None
     if options.eval_every:
         metric = f"{objective.token_task}_accuracy"
         evaluations = evaluate.Evaluations(
             options, start.step, num_steps, run.measure, metric
         )
-        # An earlier run may have ended between a checkpoint and its evaluation.
-        evaluations.evaluate_if_due(start.step)
-    if is_finished:
+    if resuming.complete_earlier_run(
+        options, start.step, num_steps, evaluations
+    ):
         return start.step
-    _write_run_files(run, start.seed)
+    resuming.write_run_files(
+        options,
+        start.seed,
+        {"training data": data.names},
+        {model_formats.CONFIG: model.config.to_json_string()},
+    )
     batches = datasets.training_batches(
         data,
         options.train_batch_size,
@@ -295,14 +297,6 @@ def _weights_to_train(
         for weight in model.trainable_variables
         if objective.pair_task or not weight.path.startswith(unused)
     ]
-
-
-def _write_run_files(run: PretrainingRun, seed: int) -> None:
-    """Writes the options and the files needed to use the model."""
-    data_files = {"training data": run.data.names}
-    texts = resuming.run_files(run.options, seed, data_files)
-    texts[model_formats.CONFIG] = run.model.config.to_json_string()
-    reporting.write_run_files(run.options, texts)
 
 
 def mean_metrics(

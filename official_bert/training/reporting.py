@@ -42,16 +42,11 @@ _ENDINGS = {
 }
 
 
-def write_run_files(options: TrainingOptions, texts: Mapping[str, str]) -> None:
-    """Writes the files of a run, {name: text}, if this process is the chief."""
-    if options.is_chief:
-        for name, text in texts.items():
-            files.write_text(os.path.join(options.output_dir, name), text)
-
-
 def write_eval_options(options: TrainingOptions) -> None:
     """Writes the options of a run that only evaluates or predicts."""
-    write_run_files(options, {"eval_options.json": options.to_json()})
+    if options.is_chief:
+        path = os.path.join(options.output_dir, "eval_options.json")
+        files.write_text(path, options.to_json())
 
 
 def log_data(
@@ -107,7 +102,6 @@ def log_data(
 def _label_rows(
     counts: Mapping[str, Counter[Any]], total: Counter[Any]
 ) -> dict[str, list[str]]:
-    """Returns the rows of the most frequent labels."""
     rows = {
         f"label {label}": [
             f"{count[label]:,}" if count else "-" for count in counts.values()

@@ -27,6 +27,7 @@ from official_bert.options.training import (
 )
 from official_bert.tasks.task import Task
 from official_bert.training import checkpointing
+from official_bert.training.evaluate import Evaluations
 
 # Keys of the config that may change when a run resumes.
 _MAY_CHANGE = (
@@ -177,36 +178,52 @@ def require_resumable(
     _require_none(changes, problem)
 
 
-def is_finished(
+def complete_earlier_run(
     options: TrainingOptions,
     step: int,
     num_steps: int,
-    stops_early: bool = False,
+    evaluations: Evaluations | None,
 ) -> bool:
-    """Returns whether no step is left to train.
+    """Evaluates the checkpoint that training resumes from, if that is due.
 
-    Raises `InputError` if changed options would have no effect.
+    An earlier run may have ended between a checkpoint and its evaluation.
+    Returns whether no step is left to train. Raises `InputError` if changed
+    options would then have no effect.
     """
-    if step < num_steps and not stops_early:
+
+    def require_no_changes() -> None:
+        record = read_train_options(options.output_dir)
+        changes = changed_options(record, options, _STEP_OPTIONS.split())
+        problem = (
+            f"{options.output_dir}: no step is left to train ({step} of "
+            f"{num_steps} are done), so these changes would have no effect:"
+        )
+        _require_none(changes, problem)
+
+    is_last = step >= num_steps
+    if is_last:  # Before an evaluation, which would write files.
+        require_no_changes()
+    stops_early = evaluations is not None and evaluations.evaluate_if_due(step)
+    if not (is_last or stops_early):
         return False
-    names = _STEP_OPTIONS.split()
-    record = read_train_options(options.output_dir)
-    changes = changed_options(record, options, names)
-    problem = (
-        f"{options.output_dir}: no step is left to train ({step} of "
-        f"{num_steps} are done), so these changes would have no effect:"
-    )
-    _require_none(changes, problem)
+    require_no_changes()
     logging.info("Nothing to train: step %d of %d.", step, num_steps)
     return True
 
 
-def run_files(
+def write_run_files(
     options: RunPretraining | FinetuningOptions,
     seed: int,
     data_files: Mapping[str, Sequence[str]],
-) -> dict[str, str]:
-    """Returns `train_options.json` and `vocab.txt`; `seed` is the run's."""
+    others: Mapping[str, str],
+) -> None:
+    """Writes the options and the files needed to use the model, on the chief.
+
+    `seed` is the run's; `others` is {name: text} of files besides
+    `train_options.json` and `vocab.txt`.
+    """
+    if not options.is_chief:
+        return
     record = {
         "command": options.command,
         "options": {**dataclasses.asdict(options), "seed": seed},
@@ -215,7 +232,8 @@ def run_files(
     texts = {TRAIN_OPTIONS: json_files.to_text(record)}
     if options.vocab_file:
         texts[model_formats.VOCAB] = files.read_text(options.vocab_file)
-    return texts
+    for name, text in {**texts, **others}.items():
+        files.write_text(os.path.join(options.output_dir, name), text)
 
 
 def remove_earlier_run(options: TrainingOptions) -> None:
@@ -226,7 +244,6 @@ def remove_earlier_run(options: TrainingOptions) -> None:
 
 
 def _files_of_earlier_run(options: TrainingOptions) -> list[str]:
-    """Returns the files of an earlier run; [] if there was none."""
     directory = options.output_dir
     if not files.exists(os.path.join(directory, TRAIN_OPTIONS)):
         return []
@@ -298,25 +315,24 @@ def changed_files(
 def _fingerprints(
     options: TrainingOptions, data_files: Mapping[str, Sequence[str]]
 ) -> dict[str, list[str]]:
-    path = options.init_checkpoint
-    # If a run trains in the directory of a released model, --model later means
-    # the run.
-    is_beside = path and os.path.realpath(path) == os.path.realpath(
-        os.path.join(options.output_dir, model_formats.RELEASED_PREFIX)
-    )
-    weights = _files_of_weights(path) if path and not is_beside else []
-    compared = {**data_files, "initial weights": weights}
+    compared = {**data_files, "initial weights": _initial_weights(options)}
     return {
         what: [files.fingerprint(path) for path in paths]
         for what, paths in compared.items()
     }
 
 
-def _files_of_weights(checkpoint: str) -> list[str]:
+def _initial_weights(options: TrainingOptions) -> list[str]:
     """Returns the files of initial weights whose fingerprints are compared.
 
     Returns [] for a directory of TF1 checkpoints; its changes go unnoticed.
     """
+    checkpoint = options.init_checkpoint
+    if not checkpoint:
+        return []
+    released = os.path.join(options.output_dir, model_formats.RELEASED_PREFIX)
+    if os.path.realpath(checkpoint) == os.path.realpath(released):
+        return []  # --model later means the run, which trains beside it.
     index = checkpoint + model_formats.INDEX  # Has checksums of all weights.
     if files.exists(index):
         return [index]

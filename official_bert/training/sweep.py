@@ -71,16 +71,15 @@ def run(task: Task, options: RunClassifier) -> None:
     line for each combination, aggregated over seeds, best first; `sweep.json`
     has all results. An `InputError` at the end lists runs that diverged.
     """
-    settings = list(combinations(options))
     # Creating all options checks all values before the first run.
-    runs = [_run_options(setting, options) for setting in settings]
-    for run_options in runs:
+    runs = [(s, _run_options(s, options)) for s in combinations(options)]
+    for _, run_options in runs:
         _require_same_run(run_options, task)
     results: list[Result] = []
     diverged: list[str] = []
-    for number, run_options in enumerate(runs):
+    for number, (setting, run_options) in enumerate(runs, start=1):
         directory = run_options.output_dir
-        logging.info("Run %d of %d: %s", number + 1, len(runs), directory)
+        logging.info("Run %d of %d: %s", number, len(runs), directory)
         try:
             _complete(run_options)
         except loop.DivergedError as error:
@@ -88,7 +87,7 @@ def run(task: Task, options: RunClassifier) -> None:
             diverged.append(directory)
             continue
         result = json_files.read_object(os.path.join(directory, _RESULTS))
-        results.append((settings[number], result))
+        results.append((setting, result))
         _write_table(options.output_dir, results, task.main_metric)
     if results:
         _, ranked = _ranked(results, task.main_metric)[0]

@@ -148,18 +148,17 @@ def test_replacements_have_the_requested_shares(mask_share, random_share):
     np.testing.assert_array_equal(masked["masked_lm_weights"], 1)
     np.testing.assert_array_equal(masked["masked_lm_ids"], places + 10)
     seen = np.take_along_axis(masked["input_ids"], places, 1)
+    # The ids 0 to 8 are replacements; 9 stands for tokens that are kept.
     is_kept = seen == masked["masked_lm_ids"]
-    shares = [mask_share, random_share, 1 - mask_share - random_share]
-    assert np.all((seen < 9) | is_kept)
-    # A random token is [MASK] in one of nine cases.
-    shares[:2] = mask_share + random_share / 9, random_share * 8 / 9
-    counts = np.array([np.sum(seen == MASK), 0, is_kept.sum()])
-    counts[1] = seen.size - counts.sum()
-    expected = seen.size * np.array(shares)
-    is_possible = expected > 1e-3
-    assert np.all((counts > 0) == is_possible)
-    statistic = (counts - expected)[is_possible] ** 2 / expected[is_possible]
-    assert statistic.sum() < scipy.stats.chi2.isf(1e-4, 2)
+    counts = np.bincount(np.where(is_kept, 9, seen).ravel(), minlength=10)
+    shares = np.full(10, random_share / 9)
+    shares[MASK] += mask_share
+    shares[9] = 1 - mask_share - random_share
+    is_possible = shares > 1e-9
+    assert np.array_equal(counts > 0, is_possible)
+    counts, expected = counts[is_possible], seen.size * shares[is_possible]
+    statistic = (counts - expected) ** 2 / expected
+    assert statistic.sum() < scipy.stats.chi2.isf(1e-4, 9)
 
 
 def packed_batch(num_rows):

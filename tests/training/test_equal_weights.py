@@ -60,18 +60,14 @@ def assert_close_weights(output, expected):
 
 XLA = {"jit_compile": True}
 PARTS = {"distribution_strategy": "mirrored", "gradient_accumulation_steps": 2}
-ALL = XLA | PARTS | {"remat": True, "iterations_per_loop": 5}
+FLAGS = {
+    "replicas and micro-batches": PARTS,
+    "XLA and micro-batches": XLA | {"gradient_accumulation_steps": 4},
+    "all": XLA | PARTS | {"remat": True, "iterations_per_loop": 5},
+}
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        PARTS,
-        XLA | {"gradient_accumulation_steps": 4},
-        ALL,
-    ],
-    ids=["replicas and micro-batches", "XLA and micro-batches", "all"],
-)
+@pytest.mark.parametrize("changes", FLAGS.values(), ids=[*FLAGS])
 def test_weights_equal_those_of_one_device(
     folder, one_device, tmp_path, changes
 ):

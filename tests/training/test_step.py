@@ -1,6 +1,7 @@
 """Dropout seeds, accumulation, mixed precision, XLA, and divergence."""
 
 import dataclasses
+import functools
 import math
 import types
 
@@ -227,24 +228,18 @@ def test_loss_scale_doubles_and_halves(value, steps, is_finite, expected):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kind", "optimizer", "loss_scale"),
-    [
-        ("float16", AdamWeightDecay, precision.LossScale),
-        ("none", Lamb, lambda: None),
-    ],
-)
-def test_step_compiles_with_xla_with_static_shapes(
-    batch, kind, optimizer, loss_scale
-):
+def test_step_compiles_with_xla_with_static_shapes(batch):
     """With accumulation, dropout, recomputation, clipping and loss scale."""
-    model = make_model(kind=kind)
+    model = make_model(kind="float16")
     model.bert.encoder.recompute = recompute_in_backward
-    changes = {
-        "num_micro_batches": 2,
-        "loss_scale": loss_scale and loss_scale(),
-    }
-    optimizer, step = make_step(model, optimizer, jit_compile=True, **changes)
+    # LAMB has all operations of AdamWeightDecay, and more.
+    optimizer, step = make_step(
+        model,
+        functools.partial(Lamb, clip_norm=1.0),
+        jit_compile=True,
+        num_micro_batches=2,
+        loss_scale=precision.LossScale(),
+    )
     before = model.bert.pooler.kernel.numpy()
     losses = [float(step(batch)["loss"]) for _ in range(2)]
     assert np.isfinite(losses).all()
@@ -252,7 +247,7 @@ def test_step_compiles_with_xla_with_static_shapes(
     assert np.abs(model.bert.pooler.kernel.numpy() - before).max() > 1e-3
     # `<=` marks a dynamic dimension.
     text = step.experimental_get_compiler_ir(batch)(stage="hlo")
-    assert "<=" not in text.partition("\n")[0]
+    assert "<=" not in text
 
 
 @pytest.mark.parametrize("name", ["none", "mirrored"])

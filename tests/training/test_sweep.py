@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pathlib
+import types
 
 import keras
 import numpy as np
@@ -15,19 +16,14 @@ from official_bert.errors import InputError
 from official_bert.options import RunClassifier, RunClassifierWithTfhub
 from official_bert.training import finetune, loop, reporting, sweep
 
-
-class Data:
-    def splits(self, mode):
-        return [mode, f"{mode}_mismatched"]
-
-    def path(self, split):
-        return f"{split}.tsv"
-
-
-class Task:
-    kind = "text"
-    main_metric = "accuracy"
-    data = Data()
+TASK = types.SimpleNamespace(
+    kind="text",
+    main_metric="accuracy",
+    data=types.SimpleNamespace(
+        splits=lambda mode: [mode, f"{mode}_mismatched"],
+        path=lambda split: f"{split}.tsv",
+    ),
+)
 
 
 @pytest.fixture
@@ -119,7 +115,7 @@ def test_malformed_sweep_is_an_error(options, wrong, message):
 def test_all_values_are_checked_before_the_first_run(options, runs):
     options = dataclasses.replace(options, sweep="learning_rate=5e-5,-1")
     with pytest.raises(InputError, match="--learning_rate=-"):
-        sweep.run(Task(), options)
+        sweep.run(TASK, options)
     assert not runs
 
 
@@ -143,8 +139,8 @@ def test_interrupted_sweep_resumes_and_aggregates_over_seeds(
         reporting, "print_next_command", lambda _, best: shown.append(best)
     )
     with pytest.raises(KeyboardInterrupt):
-        sweep.run(Task(), options)
-    sweep.run(Task(), options)
+        sweep.run(TASK, options)
+    sweep.run(TASK, options)
     assert [(best.learning_rate, best.seed) for best in shown] == [(5e-5, 3)]
     assert len(runs) == len(set(runs)) == 2 * 2 * 3
     (header, *lines), entries = read_table(options)
@@ -168,7 +164,7 @@ def test_diverged_run_is_left_out_and_reported_at_the_end(
     monkeypatch.setattr(finetune, "run", run)
     message = r"2 of 12 .*\n  .*5e-05,train_batch_size=16,seed=2\n"
     with pytest.raises(InputError, match=message):
-        sweep.run(Task(), options)
+        sweep.run(TASK, options)
     (_, *lines), entries = read_table(options)
     assert len(entries) == 10
     for one in entries:
@@ -180,7 +176,7 @@ def test_finished_runs_only_get_missing_predictions_and_plots(
     options, monkeypatch, runs
 ):
     drawn = []
-    monkeypatch.setattr(tasks, "get", lambda options: Task())
+    monkeypatch.setattr(tasks, "get", lambda options: TASK)
     monkeypatch.setattr(plots, "write", drawn.append)
     options = dataclasses.replace(
         options, sweep="seed=1..4", do_predict=True, plots=True
@@ -196,7 +192,7 @@ def test_finished_runs_only_get_missing_predictions_and_plots(
         directory = write_results(sweep._run_options({"seed": seed}, options))
         for name in names.split():
             (directory / name).touch()
-    sweep.run(Task(), options)
+    sweep.run(TASK, options)
     found = [(r.seed, r.do_train, r.do_eval, r.do_predict) for r in runs]
     assert found == [(seed, False, False, True) for seed in (1, 4)]
     assert [directory[-6:] for directory in drawn] == ["seed=2", "seed=3"]
@@ -213,12 +209,12 @@ def test_run_with_other_flags_is_an_error_before_the_first_run(
         write_results(run_options)
     message = f"(?s)^{directory} .*--num_train_epochs: 1.0, now 3.0"
     with pytest.raises(InputError, match=message):
-        sweep.run(Task(), options)
+        sweep.run(TASK, options)
     assert not runs
 
 
 def test_finished_run_on_other_data_is_an_error(options, runs, monkeypatch):
-    monkeypatch.setattr(tasks, "get", lambda _: Task())
+    monkeypatch.setattr(tasks, "get", lambda _: TASK)
     [setting, *_] = sweep.combinations(options)
     finished = sweep._run_options(setting, options)
     write_results(finished)
@@ -228,7 +224,7 @@ def test_finished_run_on_other_data_is_an_error(options, runs, monkeypatch):
     write_file(finished, "train_options.json", json.dumps(record))
     message = "with other .* data:\n  training data: train.tsv: 5 bytes"
     with pytest.raises(InputError, match=message):
-        sweep.run(Task(), options)
+        sweep.run(TASK, options)
     assert not runs
 
 
@@ -238,7 +234,7 @@ def test_run_of_another_version_in_a_moved_directory_is_resumed(options):
     del written["options"]["keep_checkpoint_max"]
     written["options"] |= {"output_dir": "elsewhere", "old_flag": 3}
     path.write_text(json.dumps(written))
-    sweep._require_same_run(options, Task())
+    sweep._require_same_run(options, TASK)
 
 
 def test_flags_that_a_module_sets_are_not_compared(tmp_path):
@@ -246,6 +242,6 @@ def test_flags_that_a_module_sets_are_not_compared(tmp_path):
     flags |= {"bert_hub_module_handle": "https://tfhub.dev/x"}
     options = RunClassifierWithTfhub(task_name="mrpc", do_train=True, **flags)
     write_train_options(options, vocab_file="vocab.txt", do_lower_case=False)
-    sweep._require_same_run(options, Task())
+    sweep._require_same_run(options, TASK)
     with pytest.raises(InputError, match="--seed: 12345, now 3"):
-        sweep._require_same_run(dataclasses.replace(options, seed=3), Task())
+        sweep._require_same_run(dataclasses.replace(options, seed=3), TASK)
