@@ -32,13 +32,19 @@ from official_bert.tables import Row
 from official_bert.tasks.task import DataSet
 
 
+def trained_task(options: RunClassifier) -> dict[str, Any]:
+    """Returns the `task.json` of the model to evaluate; {} if there is none."""
+    if options.do_train or not task_file.is_in(options.output_dir):
+        return {}
+    return task_file.read(options.output_dir)
+
+
 def known_labels(options: RunClassifier) -> tuple[str, ...] | None:
     """Returns the labels of `--label_file`, or of the trained model, if any."""
     if options.label_file:
         return tables.read_labels(options.label_file)
-    if not options.do_train and task_file.is_in(options.output_dir):
-        return tuple(task_file.read(options.output_dir).get("labels", ()))
-    return None
+    trained = trained_task(options)
+    return tuple(trained.get("labels", ())) if trained else None
 
 
 @dataclasses.dataclass(frozen=True)
