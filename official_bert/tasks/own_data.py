@@ -27,7 +27,6 @@ from absl import logging
 from official_bert import detection, files, tables, task_file
 from official_bert.errors import InputError, listed
 from official_bert.options import RunClassifier
-from official_bert.options.checks import TABLE_FORMATS
 from official_bert.tables import Row
 from official_bert.tasks.task import DataSet
 
@@ -67,6 +66,8 @@ class OwnData(DataSet):
         """
         options = self.options
         by_number = options.text_a_column.isdecimal()
+        # A label column with another case would not be evaluated.
+        used = {name.lower() for name in options.own_columns if name}
         expected: list[str] = []
         for split in options.used_splits:
             path = self.path(split)
@@ -74,19 +75,14 @@ class OwnData(DataSet):
                 continue
             cells = next(self.rows(split)).cells
             names = [name for name in cells if name.isdecimal() == by_number]
+            needed = [n for n in names if by_number or n.lower() in used]
             if split == "train":
-                expected = names
-            differ = ({*names} ^ {*expected}) - {options.label_column}
-            needed = expected
-            if not by_number and options.resolved_task in TABLE_FORMATS:
-                needed = [name for name in options.own_columns if name]
-                # A label column with another case would not be evaluated.
-                used = {name.lower() for name in needed}
-                differ = {name for name in differ if name.lower() in used}
+                expected = needed
+            differ = ({*needed} ^ {*expected}) - {options.label_column}
             if expected and differ:
                 raise InputError(
-                    f"{path}: must have the columns {listed(needed)}, like the "
-                    f"training file. Received: {listed(names)}."
+                    f"{path}: must have the columns {listed(expected)}, like "
+                    f"the training file. Received: {listed(names)}."
                 )
 
     def guid(self, row: Row, split: str) -> str:
