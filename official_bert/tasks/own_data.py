@@ -33,9 +33,8 @@ from official_bert.tasks.task import DataSet
 
 def trained_task(options: RunClassifier) -> dict[str, Any]:
     """Returns the `task.json` of the model to evaluate; {} if there is none."""
-    if options.do_train or not task_file.is_in(options.output_dir):
-        return {}
-    return task_file.read(options.output_dir)
+    has_model = not options.do_train and task_file.is_in(options.output_dir)
+    return task_file.read(options.output_dir) if has_model else {}
 
 
 def known_labels(options: RunClassifier) -> tuple[str, ...] | None:

@@ -148,6 +148,12 @@ def test_question_id_and_the_label_of_test_data_are_optional(tmp_path):
         choices(tmp_path, asked, split="dev")
 
 
+def test_unknown_label_in_test_data_gives_a_warning(tmp_path, caplog):
+    found = choices(tmp_path, OWN, {**OWN, "label": "Z"}, split="test")
+    assert [example.label for example in found] == [1, None]
+    assert "1 of 2 rows have no known label" in caplog.text
+
+
 def test_hellaswag_is_read_with_its_column_names(tmp_path):
     endings = ["rips up tiles.", "plays a level."]
     given = {"ind": 24, "ctx_a": "A man is on a roof.", "ctx_b": "he"}
