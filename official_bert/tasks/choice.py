@@ -250,10 +250,7 @@ def mask_missing_choices(logits: Any, input_mask: Any) -> Any:
 
 
 def make(options: RunClassifier) -> ChoiceTask:
-    """Returns the task of the user's own questions.
-
-    C is the largest number of choices.
-    """
+    """Returns the task of the user's own questions."""
     splits = options.used_splits
     names = files.list_directory(options.data_dir)
     possible = (

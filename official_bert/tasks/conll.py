@@ -117,7 +117,7 @@ class ConllData(DataSet):
         """Reads a file; with `needs_tags`, all words must have known tags."""
         sentences: list[Sentence] = []
         document: list[str] = []
-        num_columns, tag_column = 0, None
+        num_columns, has_tags = 0, False
         lines = files.numbered_lines(path)
         for kind, group in itertools.groupby(lines, lambda n: _kind(n[1])):
             if kind == "boundary":
@@ -130,27 +130,25 @@ class ConllData(DataSet):
             if not num_columns:
                 where, first = rows[0]
                 num_columns = len(first)
-                tag_column = self._find_tags(where, first, needs_tags)
+                has_tags = self._has_tags(where, first, needs_tags)
             for where, cells in rows:
                 self._check_word(where, cells, num_columns)
-                if needs_tags and tag_column is not None:
-                    _check_tag(cells[tag_column], where, self.labels)
+                if needs_tags:
+                    self._check_tag(where, cells[self.tag_column])
             words = [cells[self.token_column] for _, cells in rows]
             tags = None
-            if tag_column is not None:
-                tags = [cells[tag_column] for _, cells in rows]
-                if not needs_tags and "" in tags:
-                    tags = None
+            if has_tags and all(cells[self.tag_column] for _, cells in rows):
+                tags = [cells[self.tag_column] for _, cells in rows]
             sentences.append(Sentence(words, tags, document, len(document)))
             document += words
         if not sentences:
             raise InputError(f"{path}: must contain words. Received: none.")
         return sentences
 
-    def _find_tags(
+    def _has_tags(
         self, where: str, cells: Sequence[str], needs_tags: bool
-    ) -> int | None:
-        """Returns the column of the tags; None if there is none."""
+    ) -> bool:
+        """Whether lines like the first one have a tag."""
         tag = self.tag_column if self.tag_column >= 0 else len(cells) - 1
         has_tags = tag < len(cells) and tag != self.token_column
         if self.token_column >= len(cells) or (needs_tags and not has_tags):
@@ -160,7 +158,7 @@ class ConllData(DataSet):
                 f"counted from 0. Received: {len(cells)} columns. Check "
                 "--token_column and --tag_column."
             )
-        return tag if has_tags else None
+        return has_tags
 
     def _check_word(
         self, where: str, cells: Sequence[str], num_columns: int
@@ -176,6 +174,16 @@ class ConllData(DataSet):
             raise InputError(
                 f"{where}: a word must not be empty. Received: {cells!r}. A "
                 "blank line ends a sentence."
+            )
+
+    def _check_tag(self, where: str, tag: str) -> None:
+        labels = self.labels
+        if not tag or (labels and tag not in labels):
+            must = f"be one of {listed(labels)}" if labels else "not be empty"
+            raise InputError(
+                f"{where}: the tag must {must}. Received: {tag!r}. Check "
+                "--tag_column. If the training data lacks a tag, give a "
+                "--label_file with all tags."
             )
 
 
@@ -194,17 +202,6 @@ def _split(line: str) -> list[str]:
     if "\t" in line:
         return line.split("\t")
     return [cell for cell in line.split(" ") if cell]
-
-
-def _check_tag(tag: str, where: str, labels: Sequence[str]) -> None:
-    if tag and (not labels or tag in labels):
-        return
-    expected = f"be one of {listed(labels)}" if labels else "not be empty"
-    raise InputError(
-        f"{where}: the tag must {expected}. Received: {tag!r}. Check "
-        "--tag_column. If the training data lacks a tag, give a --label_file "
-        "with all tags."
-    )
 
 
 def with_predictions(path: str, answers: Iterable[Sequence[str]]) -> str:

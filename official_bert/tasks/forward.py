@@ -1,7 +1,6 @@
 """Runs a model on features, in batches of similar length."""
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,22 +91,14 @@ class Forward:
 
     def _compute(self, batch: dict[str, np.ndarray]) -> list[np.ndarray]:
         """Returns logits, losses and weights of a batch."""
-        outputs = self._compiled(
-            {name: tf.constant(values) for name, values in batch.items()}
-        )
-        return [
-            np.concatenate(
-                [part.numpy() for part in self._collect_outputs(values)]
-            )
-            for values in outputs
-        ]
+        tensors = {name: tf.constant(values) for name, values in batch.items()}
+        return [self._join_replicas(v) for v in self._compiled(tensors)]
 
-    def _collect_outputs(self, values: Any) -> Sequence[Any]:
-        """Returns a Tensor per replica; with several hosts, one for all."""
-        local: Sequence[Any] = self.strategy.experimental_local_results(values)
-        if len(local) < self.strategy.num_replicas_in_sync:  # Several hosts.
-            return [self.strategy.gather(values, axis=0)]
-        return local
+    def _join_replicas(self, values: Any) -> np.ndarray:
+        parts = self.strategy.experimental_local_results(values)
+        if len(parts) < self.strategy.num_replicas_in_sync:  # Several hosts.
+            parts = [self.strategy.gather(values, axis=0)]
+        return np.concatenate([part.numpy() for part in parts])
 
     def _on_replica(self, batch: dict[str, Any]) -> tuple[Any, Any, Any]:
         """Returns logits, loss sums and weight sums of this replica's part."""

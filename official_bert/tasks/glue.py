@@ -36,47 +36,6 @@ class Columns(NamedTuple):
     has_header: bool = True  # Whether the first line names the columns.
     skips_short_rows: bool = False
 
-    def rows(self, path: str) -> Iterator[Row]:
-        """Yields the rows of a file that contain examples."""
-        columns = (self.text_a, self.text_b, self.label, self.guid)
-        num_required = 1 + max(column or 0 for column in columns)
-        num_skipped = 0
-        files.require(path, "The data")
-        for line, text in files.numbered_lines(path):
-            if self.has_header and line == 1:
-                continue
-            cells = tables.by_number(text.split("\t"))
-            if len(cells) >= num_required:
-                yield Row(path, line, cells, [*cells])
-            elif self.skips_short_rows:
-                num_skipped += 1
-            else:
-                raise InputError(
-                    f"{path}:{line}: must have at least {num_required} "
-                    f"columns, separated by tabs. Received: {len(cells)}. "
-                    "Check that the file belongs to the task of --task_name."
-                )
-        if num_skipped:
-            message = "%s: skipped %d rows with too few columns"
-            logging.warning(message, path, num_skipped)
-
-    def example(
-        self, row: Row, labels: Sequence[str], split: str
-    ) -> TextExample:
-        """Makes an example from a line; without `labels`, for regression."""
-        name: Any = row.line - 1
-        if self.guid is not None:
-            name = row.text(str(self.guid))
-        text_a = row.text(str(self.text_a))
-        text_b = None if self.text_b is None else row.text(str(self.text_b))
-        label: Any = None
-        if self.label is not None:
-            column = str(self.label % len(row.cells))
-            label = row.text(column) if labels else row.number(column)
-            if labels:
-                row.require_label(column, label, labels)
-        return TextExample(f"{split}-{name}", text_a, text_b, label)
-
 
 _PAIRS = Columns(1, 2, label=3)
 _TEST_PAIRS = Columns(1, 2, guid=0)
@@ -192,14 +151,53 @@ class GlueData(DataSet):
         return self.row.test if split.startswith("test") else self.row.train
 
     def rows(self, split: str) -> Iterator[Row]:
-        return self.columns(split).rows(self.path(split))
+        """Yields the rows that contain examples."""
+        path, columns = self.path(split), self.columns(split)
+        used = (columns.text_a, columns.text_b, columns.label, columns.guid)
+        num_required = 1 + max(column or 0 for column in used)
+        num_skipped = 0
+        files.require(path, "The data")
+        for line, text in files.numbered_lines(path):
+            if columns.has_header and line == 1:
+                continue
+            cells = tables.by_number(text.split("\t"))
+            if len(cells) >= num_required:
+                yield Row(path, line, cells, [*cells])
+            elif columns.skips_short_rows:
+                num_skipped += 1
+            else:
+                raise InputError(
+                    f"{path}:{line}: must have at least {num_required} "
+                    f"columns, separated by tabs. Received: {len(cells)}. "
+                    "Check that the file belongs to the task of --task_name."
+                )
+        if num_skipped:
+            message = "%s: skipped %d rows with too few columns"
+            logging.warning(message, path, num_skipped)
 
     def read(self, split: str) -> list[TextExample]:
-        columns, labels = self.columns(split), self.row.labels
-        examples = [columns.example(r, labels, split) for r in self.rows(split)]
+        examples = [self._example(row, split) for row in self.rows(split)]
         if not examples:
             raise tables.no_examples(self.path(split))
         return examples
+
+    def _example(self, row: Row, split: str) -> TextExample:
+        text_a, text_b, label_column, guid, *_ = self.columns(split)
+        name = row.line - 1 if guid is None else row.text(str(guid))
+        label: Any = None
+        if label_column is not None:
+            column = str(label_column % len(row.cells))
+            if self.row.labels:
+                label = row.text(column)
+                row.require_label(column, label, self.row.labels)
+            else:
+                label = row.number(column)
+        return TextExample(
+            f"{split}-{name}",
+            row.text(str(text_a)),
+            None if text_b is None else row.text(str(text_b)),
+            label,
+        )
 
     def predictions_file(
         self, split: str, examples: Sequence[Any], predictions: Sequence[Any]

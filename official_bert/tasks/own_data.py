@@ -27,18 +27,22 @@ from absl import logging
 from official_bert import detection, files, tables, task_file
 from official_bert.errors import InputError, listed
 from official_bert.options import RunClassifier
-from official_bert.options.checks import TABLE_FORMATS
 from official_bert.tables import Row
 from official_bert.tasks.task import DataSet
+
+
+def trained_task(options: RunClassifier) -> dict[str, Any]:
+    """Returns the `task.json` of the model to evaluate; {} if there is none."""
+    has_model = not options.do_train and task_file.is_in(options.output_dir)
+    return task_file.read(options.output_dir) if has_model else {}
 
 
 def known_labels(options: RunClassifier) -> tuple[str, ...] | None:
     """Returns the labels of `--label_file`, or of the trained model, if any."""
     if options.label_file:
         return tables.read_labels(options.label_file)
-    if not options.do_train and task_file.is_in(options.output_dir):
-        return tuple(task_file.read(options.output_dir).get("labels", ()))
-    return None
+    trained = trained_task(options)
+    return tuple(trained.get("labels", ())) if trained else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +65,8 @@ class OwnData(DataSet):
         """
         options = self.options
         by_number = options.text_a_column.isdecimal()
+        # A label column with another case would not be evaluated.
+        used = {name.lower() for name in options.own_columns if name}
         expected: list[str] = []
         for split in options.used_splits:
             path = self.path(split)
@@ -68,19 +74,14 @@ class OwnData(DataSet):
                 continue
             cells = next(self.rows(split)).cells
             names = [name for name in cells if name.isdecimal() == by_number]
+            needed = [n for n in names if by_number or n.lower() in used]
             if split == "train":
-                expected = names
-            differ = ({*names} ^ {*expected}) - {options.label_column}
-            needed = expected
-            if not by_number and options.resolved_task in TABLE_FORMATS:
-                needed = [name for name in options.own_columns if name]
-                # A label column with another case would not be evaluated.
-                used = {name.lower() for name in needed}
-                differ = {name for name in differ if name.lower() in used}
+                expected = needed
+            differ = ({*needed} ^ {*expected}) - {options.label_column}
             if expected and differ:
                 raise InputError(
-                    f"{path}: must have the columns {listed(needed)}, like the "
-                    f"training file. Received: {listed(names)}."
+                    f"{path}: must have the columns {listed(expected)}, like "
+                    f"the training file. Received: {listed(names)}."
                 )
 
     def guid(self, row: Row, split: str) -> str:

@@ -22,7 +22,7 @@ from official_bert.options.checks import TABLE_FORMATS
 from official_bert.options.run_classifier import HELD_OUT
 from official_bert.options.training import read_train_options
 from official_bert.tables import Row
-from official_bert.tasks.own_data import OwnData, known_labels
+from official_bert.tasks.own_data import OwnData, known_labels, trained_task
 from official_bert.tasks.task import shuffle_examples
 from official_bert.tasks.text import TextColumns, TextExample, TextTask
 from official_bert.tokenization import Tokenizer
@@ -134,10 +134,6 @@ def _is_missing(cell: Any) -> bool:
     return str(cell).strip().lower() in ("", "nan", "#n/a", "null")
 
 
-def _text_of(example: TextExample) -> tuple[str, str]:
-    return example.text_a, example.text_b or ""
-
-
 @dataclasses.dataclass(frozen=True)
 class OwnTexts(OwnData):
     """Texts or pairs of texts."""
@@ -148,61 +144,62 @@ class OwnTexts(OwnData):
 
     def with_training_file(self) -> "OwnTexts":
         """Returns the data with the training file, split, and its labels."""
-        options, examples = self.options, self._read_file("train")
-        labels = [example.label for example in examples]
-        names = self.labels
+        examples, names = self._read_file("train"), self.labels
         if names is None:
-            is_multilabel = options.task_type == "multilabel"
+            labels = [example.label for example in examples]
+            is_multilabel = self.options.task_type == "multilabel"
             flat = itertools.chain(*labels) if is_multilabel else labels
             names = tuple(sorted({*flat}))
-            self.require_several(names)
-        texts = [_text_of(example) for example in examples]
-        num_texts = len({*texts})
-        if options.task_type == "classification" and len(names) > num_texts:
-            raise InputError(
-                f"{self._label_column()} has {len(names)} different labels, "
-                f"but column {options.text_a_column!r} only {num_texts} "
-                "different texts. Are --text_column and --label_column "
-                "swapped?"
-            )
-        share = options.dev_share if options.holds_out else 0.0
-        indices = hold_out(texts, labels, share)
-        if share and not indices:
+            self._require_several(names)
+        self._check_texts(examples, names)
+        held_out: set[int] = set()
+        if self.options.holds_out:
+            held_out = self._choose_held_out(examples)
+        training = [e for i, e in enumerate(examples) if i not in held_out]
+        return dataclasses.replace(
+            self,
+            labels=names,
+            training=shuffle_examples(training),
+            held_out=[examples[i] for i in sorted(held_out)],
+        )
+
+    def _choose_held_out(self, examples: Sequence[TextExample]) -> set[int]:
+        """Returns the indices of the examples to hold out."""
+        options = self.options
+        texts = [example.texts for example in examples]
+        labels = [example.label for example in examples]
+        indices = hold_out(texts, labels, options.dev_share)
+        if not indices:
             raise InputError(
                 "No examples can be held out for evaluation: each label in "
                 f"{self._label_column()} has only one text. Check "
                 "--label_column, or give --dev_file or --dev_share=0."
             )
-        rest = [e for index, e in enumerate(examples) if index not in indices]
-        held_out = [examples[index] for index in sorted(indices)]
-        self._warn_of_texts(examples)
-        if share and num_texts < len(texts):
+        if num_repeated := len(texts) - len({*texts}):
             logging.info(
                 "%d of %d rows repeat an earlier text. Equal texts are held "
                 "out together",
-                len(texts) - num_texts,
+                num_repeated,
                 len(texts),
             )
         checkpoint = options.init_checkpoint
-        if share and checkpoint and task_file.read_beside(checkpoint):
+        if checkpoint and task_file.read_beside(checkpoint):
             logging.warning(
                 "%s was fine-tuned. If it was trained on texts that are held "
-                "out now, such as those of an earlier version of %s, the "
-                "metrics overestimate the model. Give other texts as "
-                "--dev_file",
+                "out now, the metrics overestimate the model. Give other texts "
+                "as --dev_file",
                 checkpoint,
-                self.path("train"),
             )
-        return dataclasses.replace(
-            self,
-            labels=names,
-            training=shuffle_examples(rest),
-            held_out=held_out,
-        )
+        return indices
 
-    def _warn_of_texts(self, examples: Sequence[TextExample]) -> None:
-        """Warns of missing texts and labels, and of contradicting labels."""
-        empty = [e.guid for e in examples if _is_missing("".join(_text_of(e)))]
+    def _check_texts(
+        self, examples: Sequence[TextExample], names: Sequence[str]
+    ) -> None:
+        """Warns of missing texts and labels, and of contradicting labels.
+
+        Raises `InputError` if there are more labels, `names`, than texts.
+        """
+        empty = [e.guid for e in examples if _is_missing("".join(e.texts))]
         no_label = [e.guid for e in examples if _is_missing(e.label or "-")]
         for what, guids in (("texts", empty), ("labels", no_label)):
             if guids:
@@ -215,15 +212,22 @@ class OwnTexts(OwnData):
                     what,
                     self._places(guids, "train"),
                 )
-        labels: dict[Any, set[Any]] = collections.defaultdict(set)
-        if self.options.task_type == "classification":
-            for example in examples:
-                # Another warning is about labels that differ only in case.
-                label = str(example.label).casefold()
-                labels[_text_of(example)].add(label)
+        if self.options.task_type != "classification":
+            return
+        labels: dict[Any, set[str]] = collections.defaultdict(set)
+        for example in examples:
+            # Another warning is about labels that differ only in case.
+            labels[example.texts].add(example.label.casefold())
+        if len(names) > len(labels):
+            raise InputError(
+                f"{self._label_column()} has {len(names)} different labels, "
+                f"but column {self.options.text_a_column!r} only "
+                f"{len(labels)} different texts. Are --text_column and "
+                "--label_column swapped?"
+            )
         ambiguous = [
             text
-            for (text, *_), found in labels.items()
+            for (text, _), found in labels.items()
             if len(found) > 1 and not _is_missing(text)
         ]
         if ambiguous:
@@ -253,11 +257,9 @@ class OwnTexts(OwnData):
                     "model",
                     self.path(split),
                 )
-        known = set(map(_text_of, self.training))
+        known = {example.texts for example in self.training}
         repeated = [
-            e.guid
-            for e in examples
-            if e.label is not None and _text_of(e) in known
+            e.guid for e in examples if e.label is not None and e.texts in known
         ]
         if repeated:
             logging.warning(
@@ -292,11 +294,8 @@ class OwnTexts(OwnData):
     def _read_file(self, split: str) -> list[TextExample]:
         column_a = self.options.text_a_column
         column_b = self.options.text_b_column
-        rows = list(self.rows(split))
-        if split != "test" and self.options.task_type != "multilabel":
-            self._require_labels(rows)
         examples, errors = [], {}
-        for row in rows:
+        for row in self.rows(split):
             try:
                 example = TextExample(
                     self.guid(row, split),
@@ -306,36 +305,16 @@ class OwnTexts(OwnData):
                 )
                 examples.append(example)
             except InputError as error:
-                errors[row.line] = error
+                errors[row.line] = str(error)
         if errors:
-            message = str(next(iter(errors.values())))
+            message = next(iter(errors.values()))
             if len(errors) > 1:
                 message += (
-                    f" {len(errors)} of {len(rows)} rows have such errors: "
-                    f"{_lines([*errors])}."
+                    f" {len(errors)} of {len(examples) + len(errors)} rows "
+                    f"have such errors: {_lines([*errors])}."
                 )
             raise InputError(message)
         return examples
-
-    def _require_labels(self, rows: Sequence[Row]) -> None:
-        """Raises `InputError` with the number of unlabelled rows, if any."""
-        column = self.options.label_column
-        empty = [row for row in rows if row.cells.get(column, 0) in ("", None)]
-        if empty:
-            lines = _lines([row.line for row in empty])
-            message = (
-                f"{empty[0].where}: column {column!r} must not be empty. "
-                f"Received: {len(empty)} of {len(rows)} rows without a label: "
-                f"{lines}. Fill them in, or remove these rows."
-            )
-            labels = (str(row.cells.get(column)) for row in rows)
-            is_list = any(set(",;|") & set(label) for label in labels)
-            if is_list and self.options.task_type == "classification":
-                message += (
-                    " With --task_type=multilabel and labels such as a,b, an "
-                    "empty cell means no label."
-                )
-            raise InputError(message)
 
     def write_held_out(self, directory: str) -> None:
         """Writes the held-out examples to `HELD_OUT`, with column names."""
@@ -364,15 +343,13 @@ class OwnTexts(OwnData):
         """Returns the mean and standard deviation of the training targets."""
         if self.options.do_train:
             numbers = [example.label for example in self.training]
-            self.require_several({*numbers})
+            self._require_several({*numbers})
             return statistics.fmean(numbers), statistics.pstdev(numbers)
-        output_dir = self.options.output_dir
-        has_model = task_file.is_in(output_dir)
-        trained = task_file.read(output_dir) if has_model else {}
+        trained = trained_task(self.options)
         mean = trained.get("target_mean", 0.0)
         return mean, trained.get("target_deviation", 1.0)
 
-    def require_several(self, labels: Collection[Any]) -> None:
+    def _require_several(self, labels: Collection[Any]) -> None:
         """Raises `InputError` unless the training labels differ.
 
         `labels` are the distinct labels. Multi-label tasks may have only one.

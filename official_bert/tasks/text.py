@@ -39,6 +39,11 @@ class TextExample(NamedTuple):
     text_b: str | None = None
     label: Any = None
 
+    @property
+    def texts(self) -> tuple[str, str]:
+        """Both texts; the second is empty for single texts."""
+        return self.text_a, self.text_b or ""
+
 
 Texts = Sequence[TextExample]
 
@@ -103,7 +108,7 @@ class TextTask(Task):
     ) -> Iterator[FeatureRow]:
         """Yields one feature per example; with windows, one per window."""
         special = text_inputs.special_ids(tokenizer.vocab)
-        texts = (text for e in examples for text in (e.text_a, e.text_b or ""))
+        texts = (text for example in examples for text in example.texts)
         ids = tokenizer.tokenize_lines_to_ids(texts)
         for number, example in enumerate(examples):
             labels = self._label_ids(example)

@@ -71,15 +71,11 @@ def test_ax_has_only_a_test_set(tmp_path):
         task.data.read("dev")
 
 
-def test_short_rows_of_qqp_are_skipped(tmp_path):
+def test_short_rows_of_qqp_are_skipped_but_keep_their_ids(tmp_path):
     row = "1\t2\t3\tWhat?\tWho?\t1"
     (tmp_path / "train.tsv").write_text(f"header\n{row}\n1\t2\t3\n{row}\n")
     guids = [e.guid for e in make("QQP", tmp_path).data.read("train")]
     assert guids == ["train-1", "train-3"]
-
-
-def test_submission_has_the_ids_of_the_benchmark(tmp_path):
-    """A row that is skipped does not change the ids of later rows."""
     rows = ["id\tquestion1\tquestion2", "0\tWhat?\tWho?", "1\tWhat?"]
     (tmp_path / "test.tsv").write_text("\n".join([*rows, "2\tWhy?\tHow?"]))
     task = make("QQP", tmp_path)

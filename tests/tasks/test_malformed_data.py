@@ -59,7 +59,7 @@ CASES = [
     *cases_of(
         "swag",
         "val.csv",
-        *((s, "2: .*'label'") for s in ("4", "-1", "1.5", '""', "a", "nan")),
+        *((s, "2: .*'label'") for s in ("4", "1.5", '""', "a")),
         start="sent1,sent2,ending0,ending1,ending2,ending3,label\na,b,1,2,3,4,",
     ),
     *cases_of("swag", "val.csv", ("sent1,label\na,0", " .*'sent2'")),
@@ -151,8 +151,6 @@ CASES = [
         "train.jsonl",
         ('{"text": "", "label": 1}\n{"a": }\n', "2: .*character 7"),
         ('{"a": "\\ud83d"}\n', "1: .*surrogate"),
-        ('{"a": ' + 5000 * "1" + "}", "1: .*digits"),
-        (200_000 * "[", "1: .*recursion"),
         ('{"text": "", "label": 1}\n["a"]', "2: .*list"),
         ('{"text": "", "label": 1}\n{}{}\n', "2: .*character 3"),
         ("\n", " .*none"),

@@ -1,5 +1,6 @@
 """Tagging: windows, features, answers, metrics and files."""
 
+import itertools
 import json
 import random
 
@@ -42,34 +43,6 @@ def test_windows_have_context_on_both_sides(sizes, first, last, room, expected):
     assert windows == [Window(*window) for window in expected]
 
 
-def test_windows_predict_every_word_once_and_waste_no_room():
-    rng = random.Random(1)
-    num_split = 0
-    for _ in range(3000):
-        room = rng.randint(1, 30)
-        most = rng.choice([1, 3, 8])
-        sizes = rng.choices(range(1, min(room, most) + 1), k=rng.randint(1, 60))
-        first, last = sorted(rng.choices(range(len(sizes) + 1), k=2))
-        windows = list(make_windows(sizes, first, last, room))
-        num_split += len(windows) > 1
-        predicted = [n for w in windows for n in range(w.first, w.last)]
-        assert predicted == list(range(first, last))
-        assert len(windows) <= 1 or sum(sizes[first:last]) > room
-        for begin, a, b, end in windows:
-            assert 0 <= begin <= a < b <= end <= len(sizes)
-            used = sum(sizes[begin:end])
-            assert used <= room
-            # No neighbor fits, except for words that cannot be divided: room
-            # that they leave on the left is used on the right.
-            assert end == len(sizes) or used + sizes[end] > room
-            left, right = sum(sizes[begin:a]), sum(sizes[b:end])
-            if begin > 0 and end < len(sizes):
-                assert abs(left - right) <= 2 * most
-            if begin > 0:
-                assert left + sizes[begin - 1] > (room - sum(sizes[a:b])) // 2
-    assert num_split > 500
-
-
 def sentence(words, tags=None):
     return Sentence(words, tags, words)
 
@@ -92,7 +65,7 @@ ODD_WORDS = [
 
 
 @pytest.mark.parametrize("do_lower_case", [True, False])
-def test_first_token_of_a_word_has_its_label(
+def test_words_are_tokenized_one_by_one(
     make_tokenizer, tmp_path, do_lower_case
 ):
     letters = "abeino中文s"
@@ -106,23 +79,10 @@ def test_first_token_of_a_word_has_its_label(
         for _ in range(rng.randint(1, 8)):
             letters = rng.choices("abeNIno'中.é\u0301S", k=rng.randint(1, 7))
             words.insert(rng.randint(0, len(words)), "".join(letters))
-        tags = rng.choices(LABELS, k=len(words))
-        tokens, ids, mask = ["[CLS]"], [0], [0]
-        for word, tag in zip(words, tags, strict=True):
-            tokens_of_word = reference.tokenize(word) or ["[UNK]"]
-            tokens += tokens_of_word
-            others = [0] * (len(tokens_of_word) - 1)
-            ids += [LABELS.index(tag), *others]
-            mask += [1, *others]
-        tokens.append("[SEP]")
-        [(_, row)] = TASK.feature_rows([sentence(words, tags)], tokenizer, 999)
-        assert row == {
-            "input_ids": reference.convert_tokens_to_ids(tokens),
-            "input_mask": [1] * len(tokens),
-            "segment_ids": [0] * len(tokens),
-            "label_ids": [*ids, 0],
-            "label_mask": [*mask, 0],
-        }
+        tokens = [reference.tokenize(word) or ["[UNK]"] for word in words]
+        tokens = ["[CLS]", *itertools.chain(*tokens), "[SEP]"]
+        [(_, row)] = TASK.feature_rows([sentence(words)], tokenizer, 999)
+        assert row["input_ids"] == reference.convert_tokens_to_ids(tokens)
 
 
 def random_documents(rng, num_documents):
@@ -143,7 +103,9 @@ def random_documents(rng, num_documents):
 
 
 @pytest.mark.parametrize("document_context", [False, True])
-def test_every_word_is_labelled_in_one_row(make_tokenizer, document_context):
+def test_first_token_of_each_word_is_labelled_in_one_row(
+    make_tokenizer, document_context
+):
     tokenizer = make_tokenizer([*TOKENS, "##s"])
     rng = random.Random(0)
     for max_seq_length in [*range(3, 12), 16, 33, 64] * 2:
@@ -151,6 +113,10 @@ def test_every_word_is_labelled_in_one_row(make_tokenizer, document_context):
         task = TaggingTask(labels=labels, document_context=document_context)
         rows = list(task.feature_rows(examples, tokenizer, max_seq_length))
         assert max(len(row["input_ids"]) for _, row in rows) <= max_seq_length
+        for _, row in rows:
+            assert not np.ma.array(
+                row["label_ids"], mask=row["label_mask"]
+            ).any()
         labelled = [
             (number, row["label_ids"][position], row["input_ids"][position])
             for number, row in rows

@@ -157,15 +157,14 @@ def _answer(
     example: SquadExample, version_2_with_negative: bool, where: str
 ) -> Answer:
     paragraph, qa = example.paragraph, example.qa
-    if version_2_with_negative and "is_impossible" not in qa:
-        raise InputError(
-            f"{where}: has no `is_impossible`, like SQuAD 1.1. Omit "
-            "--version_2_with_negative."
-        )
-    if version_2_with_negative and _field(
-        qa, "is_impossible", where, bool, int
-    ):
-        return Answer("", -1, -1, is_impossible=True)
+    if version_2_with_negative:
+        if "is_impossible" not in qa:
+            raise InputError(
+                f"{where}: has no `is_impossible`, like SQuAD 1.1. Omit "
+                "--version_2_with_negative."
+            )
+        if _field(qa, "is_impossible", where, bool, int):
+            return Answer("", -1, -1, is_impossible=True)
     answers = _field(qa, "answers", where, list)
     if len(answers) != 1:
         remedy = "Remove all but one."
