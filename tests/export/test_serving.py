@@ -42,15 +42,7 @@ PLAIN_WORDS = [
     *("北京", "É!", "o'-'o", "a-a", "Straße", "smith" * 39),
 ]
 ODD_WORDS = [
-    "한국",
-    "A-a",
-    "x\u00a0y",
-    "\u200b",
-    "##te",
-    "[SEP]",
-    "ΑΣ",
-    "😀",
-    "a≠b",
+    *("한국", "A-a", "x\u00a0y", "\u200b", "##te", "[SEP]", "ΑΣ", "😀", "a≠b"),
 ]
 MAX_SEQ_LENGTH = 24
 
