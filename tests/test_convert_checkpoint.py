@@ -99,7 +99,7 @@ def test_model_card_has_license_usage_metrics_and_given_text(tmp_path):
     assert "\n| eval_accuracy | 0.75 |\n| global_step | 7 |\n" in second
 
 
-def test_float16_weights_are_the_nearest_and_load_as_float32(tmp_path, capsys):
+def test_float16_holds_the_nearest_weights_or_is_an_error(tmp_path, capsys):
     arrays = released(tmp_path / "a", "pretraining")
     hf = to_hf(tmp_path / "a", dtype="float16")
     stored = load_file(hf / "model.safetensors")
@@ -111,6 +111,12 @@ def test_float16_weights_are_the_nearest_and_load_as_float32(tmp_path, capsys):
     back = to_tf1(hf)
     nearest = {n: a.astype("float16").astype("f") for n, a in arrays.items()}
     assert_arrays(back, nearest)
+    name = "bert/pooler/dense/bias"
+    arrays[name][:] = 65520  # The smallest that rounds to infinity.
+    tf1.write(str(tmp_path / "a" / "bert_model.ckpt"), arrays)
+    with pytest.raises(InputError, match=f"{name} has values up to 65520"):
+        to_hf(tmp_path / "a", name="c", dtype="float16")
+    assert not (tmp_path / "c").exists()
 
 
 def test_first_position_embeddings_are_repeated(tmp_path):
@@ -121,16 +127,6 @@ def test_first_position_embeddings_are_repeated(tmp_path):
     assert_arrays(to_tf1(to_hf(tmp_path / "a", repeat_positions=3)), arrays)
     with pytest.raises(InputError, match="--repeat_positions=999 exceeds"):
         to_hf(tmp_path / "a", name="c", repeat_positions=999)
-
-
-def test_weight_that_float16_cannot_hold_is_an_error(tmp_path):
-    arrays = released(tmp_path / "a", "encoder")
-    name = "bert/pooler/dense/bias"
-    arrays[name][:] = 65520  # The smallest that rounds to infinity.
-    tf1.write(str(tmp_path / "a" / "bert_model.ckpt"), arrays)
-    with pytest.raises(InputError, match=f"{name} has values up to 65520"):
-        to_hf(tmp_path / "a", dtype="float16")
-    assert not (tmp_path / "hf").exists()
 
 
 @pytest.mark.parametrize("is_fast", [False, True])
@@ -170,15 +166,13 @@ def test_skip_without_a_match_is_reported(tmp_path, caplog):
     assert "bert/embeddings/" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("to", "flags"), [("tf1", {"strip_optimizer": True}), ("huggingface", {})]
-)
-def test_task_file_is_kept_with_its_head_only(tmp_path, to, flags):
+def test_task_file_is_kept_with_its_head_only(tmp_path):
     finetuned(tmp_path / "a")
-    for name, skip in (("all", {}), ("encoder", {"skip": "^output_"})):
-        output = tmp_path / name
-        convert(input=tmp_path / "a", to=to, output=output, **flags, **skip)
-        assert (output / "task.json").exists() == (name == "all")
+    for name, skip in (("all", None), ("encoder", "^output_")):
+        stripped = to_tf1(tmp_path / "a", name, strip_optimizer=True, skip=skip)
+        hf = to_hf(tmp_path / "a", name=f"hf_{name}", skip=skip)
+        for output in (stripped, hf):
+            assert (output / "task.json").exists() == (name == "all")
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 from absl import logging
@@ -24,7 +24,6 @@ from official_bert.inference.trained_models import (
 )
 from official_bert.options import Predict
 from official_bert.tasks.choice import ChoiceTask
-from official_bert.tasks.conll import Sentence
 from official_bert.tasks.squad.squad_task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.text import TextColumns, TextTask
@@ -34,11 +33,14 @@ _READ_SIZE = 1 << 20  # Bytes of standard input.
 Answerer = Predictor | FillMask | Scorer
 
 
-class TableRow(NamedTuple):
-    """A row of a table: the argument of `Task.parse`, and all cells."""
+class Item(NamedTuple):
+    """An input: the argument of `parse`, and how the output shows it.
 
-    given: Mapping[str, str]
-    cells: dict[str, Any]
+    `shown` has all cells of a row of a table, and the words of a sentence.
+    """
+
+    given: Any
+    shown: Any
 
 
 def load(options: Predict) -> Answerer:
@@ -124,11 +126,11 @@ def _open_output(path: str | None) -> Iterator[Any]:
 
 def _rows(
     answerer: Answerer, options: Predict
-) -> Iterator[tuple[str, Any]] | None:
-    """Returns the rows of a table, or the sentences of a CoNLL file.
+) -> Iterator[tuple[str, Item]] | None:
+    """Yields the rows of a table or the sentences of a CoNLL file.
 
-    Yields pairs: FILE:LINE and the `TableRow`, or FILE and the `Sentence`.
-    Returns None if the input has one example per line.
+    Each comes with FILE:LINE or FILE. Returns None if the input has one example
+    per line.
     """
     path, kind = options.input_file, options.resolved_format
     if path == "-" or not isinstance(answerer, Predictor):
@@ -136,7 +138,7 @@ def _rows(
     task = answerer.task
     if isinstance(task, TaggingTask) and _is_conll(task, options):
         sentences = task.columns.read_file(path, needs_tags=False)
-        return ((path, sentence) for sentence in sentences)
+        return ((path, Item(each, each.words)) for each in sentences)
     if kind == "text" or (kind == "jsonl" and not options.text_a_column):
         return None
     if isinstance(task, TextTask) and task.columns:
@@ -154,7 +156,7 @@ def _rows(
 
 def _table_rows(
     rows: Iterable[tables.Row], names: Sequence[str]
-) -> Iterator[tuple[str, TableRow]]:
+) -> Iterator[tuple[str, Item]]:
     """Yields FILE:LINE and row; the task is given the columns `names`, or all.
 
     Warns at the end if texts are empty.
@@ -165,7 +167,7 @@ def _table_rows(
         if names and not "".join(given.values()).strip():
             empty.append(row.where)
         cells = {name: row.cells[name] for name in row.columns}
-        yield row.where, TableRow(given, cells)
+        yield row.where, Item(given, cells)
     if empty:
         logging.warning(
             "Rows with empty texts: %s. Their predictions are meaningless",
@@ -259,40 +261,36 @@ def _decode(line: bytes) -> str:
 def _answer_chunk(
     answerer: Answerer, chunk: list[tuple[str, Any]], kind: str
 ) -> list[tuple[Any, dict[str, Any]]]:
-    """Returns pairs of an input, as `parse` returns it, and its answer."""
-    values = [parse(line, where, kind) for where, line in chunk]
+    """Returns pairs of an input, as the output shows it, and its answer."""
+    items = []
+    for where, line in chunk:
+        if not isinstance(line, Item):
+            value = _parse(line, where, kind)
+            line = Item(value, value)
+        items.append(line)
     examples: list[Any] = [
-        answerer.parse(_given(value), where)
-        for value, (where, _) in zip(values, chunk, strict=True)
+        answerer.parse(item.given, where)
+        for item, (where, _) in zip(items, chunk, strict=True)
     ]
-    return list(zip(values, answerer.answer(examples), strict=True))
-
-
-def _given(value: Any) -> Any:
-    return value.given if isinstance(value, TableRow) else value
+    answers = answerer.answer(examples)
+    return [(i.shown, a) for i, a in zip(items, answers, strict=True)]
 
 
 def _to_json_lines(answered: list[tuple[Any, dict[str, Any]]]) -> str:
-    lines = []
-    for value, answer in answered:
-        given = value
-        if isinstance(value, Sentence):
-            given = value.words
-        elif isinstance(value, TableRow):
-            given = value.cells
-        line = json.dumps({"input": given, **answer}, ensure_ascii=False)
-        lines.append(line + "\n")
-    return "".join(lines)
+    return "".join(
+        json.dumps({"input": shown, **answer}, ensure_ascii=False) + "\n"
+        for shown, answer in answered
+    )
 
 
 def _to_csv(
-    answered: list[tuple[TableRow, dict[str, Any]]],
+    answered: list[tuple[dict[str, Any], dict[str, Any]]],
     separator: str,
     has_header: bool,
 ) -> str:
     """Returns CSV with the cells of each row, then its answer."""
     rows = []
-    for row, answer in answered:
+    for cells, answer in answered:
         added: dict[str, Any] = {}
         for name, value in answer.items():
             if isinstance(value, dict):  # The probabilities of labels.
@@ -306,12 +304,12 @@ def _to_csv(
                 added[f"predicted_{name}"] = ",".join(value)
             else:
                 added[f"predicted_{name}"] = value
-        if taken := sorted(added.keys() & row.cells.keys()):
+        if taken := sorted(added.keys() & cells.keys()):
             raise InputError(
                 f"The input already has the columns {listed(taken)}. Rename "
                 "them, or write a .jsonl file."
             )
-        rows.append(row.cells | added)
+        rows.append(cells | added)
     text = io.StringIO()
     writer = csv.DictWriter(
         text, list(rows[0]), delimiter=separator, lineterminator="\n"
@@ -322,14 +320,11 @@ def _to_csv(
     return text.getvalue()
 
 
-def parse(line: Any, where: str, kind: str) -> Any:
+def _parse(line: str, where: str, kind: str) -> Any:
     """Returns the JSON value of a line in the format text, tsv or jsonl.
 
-    Rows are returned unchanged. Raises `InputError` if the line is not UTF-8 or
-    not in the format.
+    Raises `InputError` if the line is not UTF-8 or not in the format.
     """
-    if not isinstance(line, str):
-        return line
     try:
         line.encode("utf-8")
     except UnicodeEncodeError as error:

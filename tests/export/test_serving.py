@@ -42,15 +42,7 @@ PLAIN_WORDS = [
     *("北京", "É!", "o'-'o", "a-a", "Straße", "smith" * 39),
 ]
 ODD_WORDS = [
-    "한국",
-    "A-a",
-    "x\u00a0y",
-    "\u200b",
-    "##te",
-    "[SEP]",
-    "ΑΣ",
-    "😀",
-    "a≠b",
+    *("한국", "A-a", "x\u00a0y", "\u200b", "##te", "[SEP]", "ΑΣ", "😀", "a≠b"),
 ]
 MAX_SEQ_LENGTH = 24
 
@@ -291,26 +283,26 @@ def test_serialized_examples_have_the_answers_of_their_ids(name, tmp_path):
     signatures = serving.make_signatures(finetuned, export_text=False)
     schema = finetuned.task.schema(finetuned.max_seq_length)
     random = np.random.RandomState(1)
-    examples = [
-        {n: random.randint(0, 2, np.prod(f.shape)) for n, f in schema.items()}
-        for _ in range(3)
-    ]
-    ids = {
-        n: np.reshape([e[n] for e in examples], [3, *schema[n].shape])
-        for n in ("input_ids", "input_mask", "segment_ids")
+    batch = {
+        name: random.randint(0, 2, (3, *feature.shape), np.int32)
+        for name, feature in schema.items()
     }
+    examples = [
+        {name: batch[name][row].ravel() for name in batch} for row in range(3)
+    ]
 
     found = signatures.from_examples(record_files.serialize(examples))
 
-    expected = signatures.from_ids(
-        **{name: tf.constant(rows, tf.int32) for name, rows in ids.items()}
-    )
+    names = ("input_ids", "input_mask", "segment_ids")
+    expected = signatures.from_ids(*(tf.constant(batch[n]) for n in names))
     assert as_lists(found) == as_lists(expected)
 
 
 def ask(questions, *modules):
     """Asks SavedModels in a process that has TensorFlow only."""
-    lines = "".join(json.dumps(question) + "\n" for question in questions)
+    names = ("directory", "signature", "instances")
+    objects = [dict(zip(names, each, strict=True)) for each in questions]
+    lines = "".join(json.dumps(question) + "\n" for question in objects)
     how = {"input": lines, "cwd": CLIENT.anchor}
     done = run_python("-I", CLIENT, *modules, **how)
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -323,13 +315,7 @@ def test_exported_models_answer_without_this_project(tmp_path):
         (tmp_path / name).mkdir()
         models[name] = load(name, tmp_path / name)
         path = serving.export(models[name], str(tmp_path / name / "export"))
-        questions.append(
-            {
-                "directory": path,
-                "signature": "serving_default",
-                "instances": CASES[name].rows,
-            }
-        )
+        questions.append((path, "serving_default", CASES[name].rows))
 
     answers = ask(questions, "tensorflow_text")
 
@@ -351,8 +337,7 @@ def test_model_without_text_signatures_needs_tensorflow_alone(tmp_path):
     }
 
     answers = ask(
-        {"directory": path, "signature": name, "instances": [row, row]}
-        for name in ("serving_default", "ids")
+        (path, name, [row, row]) for name in ("serving_default", "ids")
     )
 
     [expected] = predict(finetuned, ["the Smith"])

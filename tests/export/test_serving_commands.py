@@ -33,18 +33,22 @@ def test_classifier_is_exported_with_training_and_without_its_data(tmp_path):
     given = {"data_dir": str(data), "num_train_epochs": 2.0}
     run_classifier.main(options(tmp_path, **given, do_train=True))
     shutil.rmtree(data)
-    run_classifier.main(options(tmp_path, **given, export_tflite=True))
+    formats = {"export_tflite": True, "export_text": False}
+    run_classifier.main(options(tmp_path, **given, **formats))
 
     expected = Predictor.from_dir(str(tmp_path / "out"))(TEXTS)
-    for version in ("1", "2"):
-        directory = tmp_path / "out" / "export" / version
-        signature = tf.saved_model.load(str(directory)).signatures["text"]
-        found = signature(text=tf.constant(TEXTS))
-        probabilities = [[*e["probabilities"].values()] for e in expected]
-        tf.debugging.assert_near(
-            found["probabilities"], tf.constant(probabilities), atol=2e-6
-        )
-    assert (directory / "model.tflite").exists()
+    export = tmp_path / "out" / "export"
+    first, second = (
+        tf.saved_model.load(str(export / version)).signatures
+        for version in ("1", "2")
+    )
+    found = first["text"](text=tf.constant(TEXTS))
+    probabilities = [[*e["probabilities"].values()] for e in expected]
+    tf.debugging.assert_near(
+        found["probabilities"], tf.constant(probabilities), atol=2e-6
+    )
+    assert "text" not in second
+    assert (export / "2" / "model.tflite").exists()
 
 
 @pytest.mark.slow

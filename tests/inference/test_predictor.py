@@ -72,26 +72,21 @@ def test_answers_equal_those_of_do_predict(trained):
     assert [int(a["label"]) for a in found] == [*expected.argmax(axis=1)]
 
 
-def test_invalid_arguments_are_an_error(asked):
+def test_items_must_be_a_list_or_an_array(asked):
     for items in ("good", b"good", {"text_a": "good"}, None, 5):
-        with pytest.raises(InputError, match="`items`"):
+        with pytest.raises(InputError, match="`items` must be a list"):
             asked(items)
+    table = types.SimpleNamespace(columns=["text"])
+    with pytest.raises(InputError, match=r'a column, such as df\["text"\]'):
+        asked(table)
+    pairs = np.array([["good cat", "bad dog"], ["red sun", "rain"]])
+    for array in (pairs, pairs[0]):
+        assert asked(array) == asked(array.tolist())
+
+
+def test_chunk_size_must_be_positive(asked):
     with pytest.raises(InputError, match=r"`chunk_size`.* 0"):
         list(asked.stream(["good"], chunk_size=0))
-
-
-def test_table_is_an_error(asked):
-    table = types.SimpleNamespace(columns=["text"])
-    with pytest.raises(
-        InputError, match=r'Pass a column, such as df\["text"\]'
-    ):
-        asked(table)
-
-
-def test_arrays_of_texts_and_pairs_are_accepted(asked):
-    texts = np.array([["good cat", "bad dog"], ["red sun", "rain"]])
-    assert asked(texts) == asked(texts.tolist())
-    assert asked(texts[0]) == asked(texts[0].tolist())
 
 
 @pytest.mark.slow

@@ -11,13 +11,21 @@ import jinja2
 import numpy as np
 from absl import logging
 
-from official_bert import files, model_formats, pretrained, progress
+from official_bert import (
+    files,
+    model_formats,
+    pretrained,
+    progress,
+    task_file,
+)
 from official_bert.checkpoints import tf1, weights
 from official_bert.checkpoints.conversion import model_garden, tf1_directory
 from official_bert.checkpoints.conversion.model import Description, Model, match
 from official_bert.checkpoints.loading import FORMATS
 from official_bert.checkpoints.weights import Shape
 from official_bert.errors import InputError, listed
+from official_bert.huggingface_files import TOKENIZER_CONFIG
+from official_bert.model_formats import CONFIG, VOCAB
 from official_bert.options.convert_checkpoint import (
     ConvertCheckpoint,
     same_format_error,
@@ -65,7 +73,6 @@ def _with_repeated_positions(model: Model, period: int) -> Model:
     attention to neighbors then also works at positions that were not trained.
     Raises `InputError` if the model has fewer positions.
     """
-    table = model.stored["bert/embeddings/position_embeddings"]
     positions = model.description.config.max_position_embeddings
     if period > positions:
         raise InputError(
@@ -73,10 +80,12 @@ def _with_repeated_positions(model: Model, period: int) -> Model:
             f"{model.arrays.where}. Use the length at which it was trained."
         )
 
-    def repeat(name: str, array: np.ndarray) -> np.ndarray:
-        return array[np.arange(positions) % period] if name == table else array
+    def repeat(name: str, weight: np.ndarray) -> np.ndarray:
+        if name != "bert/embeddings/position_embeddings":
+            return weight
+        return weight[np.arange(positions) % period]
 
-    return _with_changed_arrays(model, repeat)
+    return model.with_changes(repeat)
 
 
 def _with_raw_targets(model: Model) -> Model:
@@ -90,13 +99,12 @@ def _with_raw_targets(model: Model) -> Model:
     if (mean, deviation) == (0.0, 1.0):
         return model
 
-    def scale(name: str, array: np.ndarray) -> np.ndarray:
-        if name == model.stored["output_bias"]:
-            return array * deviation + mean
-        is_scaled = name == model.stored["output_weights"]
-        return array * deviation if is_scaled else array
+    def scale(name: str, weight: np.ndarray) -> np.ndarray:
+        if name == "output_bias":
+            return weight * deviation + mean
+        return weight * deviation if name == "output_weights" else weight
 
-    return _with_changed_arrays(model.with_task(task), scale)
+    return model.with_task(task).with_changes(scale)
 
 
 def _rounded(model: Model, dtype: str) -> Model:
@@ -105,32 +113,19 @@ def _rounded(model: Model, dtype: str) -> Model:
     Reading raises `InputError` if the type cannot hold a weight.
     """
 
-    def round_array(name: str, array: np.ndarray) -> np.ndarray:
+    def round_weight(name: str, weight: np.ndarray) -> np.ndarray:
         try:
             with np.errstate(over="raise"):
-                return array.astype(dtype)
+                return weight.astype(dtype).astype(np.float32)
         except FloatingPointError as error:
             raise InputError(
-                f"{model.arrays.where}: {name} has values up to "
-                f"{np.abs(array).max():g}, which {dtype} cannot hold. Omit "
+                f"{model.arrays.where}: {model.stored[name]} has values up to "
+                f"{np.abs(weight).max():g}, which {dtype} cannot hold. Omit "
                 f"--dtype={dtype}."
             ) from error
 
-    return dataclasses.replace(
-        _with_changed_arrays(model, round_array), dtype=dtype
-    )
-
-
-def _with_changed_arrays(
-    model: Model, change: Callable[[str, np.ndarray], np.ndarray]
-) -> Model:
-    """Returns a model with `change(stored name, array)` for each array."""
-
-    def read(name: str) -> np.ndarray:
-        return change(name, model.arrays.read(name))
-
-    arrays = dataclasses.replace(model.arrays, read=read)
-    return dataclasses.replace(model, arrays=arrays)
+    rounded = model.with_changes(round_weight)
+    return dataclasses.replace(rounded, dtype=dtype)
 
 
 def _complete(
@@ -277,7 +272,9 @@ def _report(
     left_out = set(model.left_out)
     state = {n for n in left_out if re.search(tf1.OPTIMIZER_STATE, n)}
     lines = [
-        _table(model.arrays.where, read, options.output, written),
+        _table(
+            input=(model.arrays.where, read), output=(options.output, written)
+        ),
         f"Head: {model.head.name}. Read back: {num_compared} arrays, largest "
         "difference 0.",
     ]
@@ -295,17 +292,10 @@ def _report(
     return "\n".join(lines)
 
 
-def _table(
-    input_path: str,
-    read: Mapping[str, Shape],
-    output_path: str,
-    written: Mapping[str, Shape],
-) -> str:
+def _table(**sides: tuple[str, Mapping[str, Shape]]) -> str:
+    """Returns the sizes of input and output, each a path and {name: shape}."""
     lines = [f"{'':7}{'arrays':>7}{'values':>14}"]
-    for name, path, shapes in [
-        ("input", input_path, read),
-        ("output", output_path, written),
-    ]:
+    for name, (path, shapes) in sides.items():
         num_values = sum(map(math.prod, shapes.values()))
         lines.append(f"{name:7}{len(shapes):7,}{num_values:14,}  {path}")
     return "\n".join(lines)
@@ -318,14 +308,40 @@ def strip_optimizer(options: ConvertCheckpoint) -> str:
     `RuntimeError` if the copy that is read back differs from the original.
     """
     before = tf1_directory.open_arrays(options.input)
+    prefix = before.where
+    if model_garden.GRAPH in before.shapes:
+        raise InputError(
+            f"{prefix}: --strip_optimizer needs a TF1 checkpoint. This one has "
+            "TF2's object graph; convert it without the flag."
+        )
+    patterns = [tf1.OPTIMIZER_STATE, *filter(None, [options.skip])]
+    kept = [
+        name
+        for name in before.shapes
+        if not any(re.search(pattern, name) for pattern in patterns)
+    ]
+    if not kept:
+        raise InputError(
+            f"--skip={options.skip} leaves out everything in {prefix}. Use a "
+            "narrower regular expression."
+        )
+    names = [CONFIG, VOCAB, TOKENIZER_CONFIG]
+    if any(map(weights.is_finetuned, kept)):
+        names.append(task_file.NAME)
     with files.replacing_directory(options.output) as directory:
-        after = tf1_directory.strip_optimizer(before, directory, options.skip)
-        if gap := _difference(after.shapes, before.read, after.read):
+        arrays = ((name, before.read(name)) for name in kept)
+        tf1_directory.write_arrays(directory, arrays)
+        for name in names:
+            if path := model_formats.beside_checkpoint(prefix, name):
+                copy = os.path.join(directory, name)
+                files.write_text(copy, files.read_text(path))
+        after = tf1_directory.open_arrays(directory)
+        if gap := _difference(kept, before.read, after.read):
             raise RuntimeError(f"The copy differs from the original by {gap}.")
-    num_kept = len(after.shapes)
-    table = _table(before.where, before.shapes, options.output, after.shapes)
+    table = _table(
+        input=(prefix, before.shapes), output=(options.output, after.shapes)
+    )
     return (
-        f"{table}\n"
-        f"Left out: {len(before.shapes) - num_kept} arrays. Read back: "
-        f"{num_kept} arrays, largest difference 0."
+        f"{table}\nLeft out: {len(before.shapes) - len(kept)} arrays. Read "
+        f"back: {len(kept)} arrays, largest difference 0."
     )

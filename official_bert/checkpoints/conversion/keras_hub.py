@@ -19,24 +19,29 @@ from official_bert.checkpoints.conversion.model import (
 )
 from official_bert.errors import InputError, first_line, missing_package
 
-_RULES = [
-    (r"^bert/embeddings/LayerNorm/", "embeddings_layer_norm/"),
-    (r"^bert/embeddings/token_type_", "segment_embedding/"),
-    (r"^bert/embeddings/word_", "token_embedding/"),
-    (r"^bert/embeddings/position_", "position_embedding/"),
-    (r"^bert/pooler/dense/", "pooled_dense/"),
-    (r"^bert/encoder/layer_(\d+)/", r"transformer_layer_\1/"),
-    (r"/attention/self/", "/self_attention_layer/"),
-    (r"/attention/output/dense/", "/self_attention_layer/attention_output/"),
-    (r"/attention/output/LayerNorm/", "/self_attention_layer_norm/"),
-    (r"/intermediate/dense/", "/feedforward_intermediate_dense/"),
-    (r"/output/dense/", "/feedforward_output_dense/"),
-    (r"/output/LayerNorm/", "/feedforward_layer_norm/"),
-    (r"^cls/predictions/transform/", "mlm_head/intermediate_"),
-    (r"_LayerNorm/", "_layer_norm/"),
-    (r"^cls/predictions/", "mlm_head/"),
-]
-_NAMES = Names(_RULES, splits_heads=True)
+_NAMES = Names(
+    rules=[
+        (r"^bert/embeddings/LayerNorm/", "embeddings_layer_norm/"),
+        (r"^bert/embeddings/token_type_", "segment_embedding/"),
+        (r"^bert/embeddings/word_", "token_embedding/"),
+        (r"^bert/embeddings/position_", "position_embedding/"),
+        (r"^bert/pooler/dense/", "pooled_dense/"),
+        (r"^bert/encoder/layer_(\d+)/", r"transformer_layer_\1/"),
+        (r"/attention/self/", "/self_attention_layer/"),
+        (
+            r"/attention/output/dense/",
+            "/self_attention_layer/attention_output/",
+        ),
+        (r"/attention/output/LayerNorm/", "/self_attention_layer_norm/"),
+        (r"/intermediate/dense/", "/feedforward_intermediate_dense/"),
+        (r"/output/dense/", "/feedforward_output_dense/"),
+        (r"/output/LayerNorm/", "/feedforward_layer_norm/"),
+        (r"^cls/predictions/transform/", "mlm_head/intermediate_"),
+        (r"_LayerNorm/", "_layer_norm/"),
+        (r"^cls/predictions/", "mlm_head/"),
+    ],
+    splits_heads=True,
+)
 
 
 def read(directory: str) -> tuple[Arrays, Description]:

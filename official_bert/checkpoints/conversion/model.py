@@ -141,6 +141,8 @@ class Model:
     # TF1 name -> name in `arrays`; other weights are newly initialized.
     stored: Mapping[str, str]
     arrays: Arrays
+    # Returns the weight of a TF1 name, float32, as a TF1 checkpoint stores it.
+    read: Callable[[str], np.ndarray]
     left_out: Sequence[str]  # The stored names that are not used.
     dtype: str = "float32"  # The type of weights in Hugging Face files.
 
@@ -169,13 +171,13 @@ class Model:
         description = dataclasses.replace(self.description, task=task)
         return dataclasses.replace(self, description=description)
 
-    def read(self, name: str) -> np.ndarray:
-        """Returns a weight as float32, as a TF1 checkpoint stores it."""
-        shape = self.shapes[name]
-        if name not in self.stored:
-            return _initial(shape, self.description.config.initializer_range)
-        array = self.arrays.read_as_tf1(self.stored[name], name, shape)
-        return array.astype(np.float32, copy=False)
+    def with_changes(
+        self, change: Callable[[str, np.ndarray], np.ndarray]
+    ) -> "Model":
+        """Returns a model with the weights `change(name, weight)`."""
+        return dataclasses.replace(
+            self, read=lambda name: change(name, self.read(name))
+        )
 
     def to_format(
         self, names: Names, wanted: Iterable[str]
@@ -260,12 +262,20 @@ def match(
             f"head (frozen BERT, BiLSTM), --skip='{tf1.TASK_HEAD}' leaves out "
             "everything above BERT."
         )
+
+    def read(name: str) -> np.ndarray:
+        if name not in stored_as:
+            return _initial(shapes[name], config.initializer_range)
+        array = arrays.read_as_tf1(stored_as[name], name, shapes[name])
+        return array.astype(np.float32, copy=False)
+
     return Model(
         description=description,
         head=its_head,
         shapes={name: shapes[name] for name in wanted},
         stored={n: stored_as[n] for n in wanted if n in stored_as},
         arrays=arrays,
+        read=read,
         left_out=[n for n in arrays.shapes if n not in stored] + skipped,
     )
 

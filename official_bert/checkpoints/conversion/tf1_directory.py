@@ -1,14 +1,13 @@
 """A TF1 or Model Garden checkpoint and the files beside it."""
 
 import os
-import re
 from collections.abc import Iterable
 from typing import Any
 
 import tensorflow as tf
 
 from official_bert import files, huggingface_files, model_formats, task_file
-from official_bert.checkpoints import run_directory, tf1, weights
+from official_bert.checkpoints import run_directory, tf1
 from official_bert.checkpoints.conversion import huggingface, model_garden
 from official_bert.checkpoints.conversion.model import (
     Arrays,
@@ -114,58 +113,17 @@ def write_files(
     directory: str, arrays: Iterable[tuple[str, Any]], description: Description
 ) -> None:
     """Writes a checkpoint of pairs of a name and an array, as `write` does."""
-    _write_arrays(directory, arrays)
-    _write_text(
-        directory, model_formats.CONFIG, description.config.to_json_string()
-    )
+    write_arrays(directory, arrays)
+    config_file = os.path.join(directory, model_formats.CONFIG)
+    files.write_text(config_file, description.config.to_json_string())
     huggingface.write_tokenizer_and_task(description, directory)
 
 
-def strip_optimizer(stored: Arrays, directory: str, skip: str | None) -> Arrays:
-    """Copies a checkpoint without optimizer state, and the files beside it.
-
-    `skip` is a regular expression of further arrays to leave out. Returns the
-    copy in `directory`.
-    """
-    prefix = stored.where
-    if model_garden.GRAPH in stored.shapes:
-        raise InputError(
-            f"{prefix}: --strip_optimizer needs a TF1 checkpoint. This one has "
-            "TF2's object graph; convert it without the flag."
-        )
-    kept = [
-        name
-        for name in stored.shapes
-        if not re.search(tf1.OPTIMIZER_STATE, name)
-        and not (skip and re.search(skip, name))
-    ]
-    if not kept:
-        raise InputError(
-            f"--skip={skip} leaves out everything in {prefix}. Use a narrower "
-            "regular expression."
-        )
-    _write_arrays(directory, ((name, stored.read(name)) for name in kept))
-    names = [
-        model_formats.CONFIG,
-        model_formats.VOCAB,
-        huggingface_files.TOKENIZER_CONFIG,
-    ]
-    if any(map(weights.is_finetuned, kept)):
-        names.append(task_file.NAME)
-    for name in names:
-        if path := model_formats.beside_checkpoint(prefix, name):
-            _write_text(directory, name, files.read_text(path))
-    return open_arrays(directory)
-
-
-def _write_arrays(directory: str, arrays: Iterable[tuple[str, Any]]) -> None:
+def write_arrays(directory: str, arrays: Iterable[tuple[str, Any]]) -> None:
+    """Writes a checkpoint, without config and vocabulary."""
     # `tf1.write` would copy NumPy arrays, but not tensors.
     tensors = {name: tf.convert_to_tensor(array) for name, array in arrays}
     tf1.write(os.path.join(directory, model_formats.RELEASED_PREFIX), tensors)
     # With this, commands accept the directory as a run directory.
     text = f'model_checkpoint_path: "{model_formats.RELEASED_PREFIX}"\n'
-    _write_text(directory, "checkpoint", text)
-
-
-def _write_text(directory: str, name: str, text: str) -> None:
-    files.write_text(os.path.join(directory, name), text)
+    files.write_text(os.path.join(directory, "checkpoint"), text)
