@@ -43,6 +43,34 @@ def test_windows_have_context_on_both_sides(sizes, first, last, room, expected):
     assert windows == [Window(*window) for window in expected]
 
 
+def test_windows_predict_every_word_once_and_waste_no_room():
+    rng = random.Random(1)
+    num_split = 0
+    for _ in range(3000):
+        room = rng.randint(1, 30)
+        most = rng.choice([1, 3, 8])
+        sizes = rng.choices(range(1, min(room, most) + 1), k=rng.randint(1, 60))
+        first, last = sorted(rng.choices(range(len(sizes) + 1), k=2))
+        windows = list(make_windows(sizes, first, last, room))
+        num_split += len(windows) > 1
+        predicted = [n for w in windows for n in range(w.first, w.last)]
+        assert predicted == list(range(first, last))
+        assert len(windows) <= 1 or sum(sizes[first:last]) > room
+        for begin, a, b, end in windows:
+            assert 0 <= begin <= a < b <= end <= len(sizes)
+            used = sum(sizes[begin:end])
+            assert used <= room
+            # No neighbor fits, except for words that cannot be divided: room
+            # that they leave on the left is used on the right.
+            assert end == len(sizes) or used + sizes[end] > room
+            left, right = sum(sizes[begin:a]), sum(sizes[b:end])
+            if begin > 0 and end < len(sizes):
+                assert abs(left - right) <= 2 * most
+            if begin > 0:
+                assert left + sizes[begin - 1] > (room - sum(sizes[a:b])) // 2
+    assert num_split > 500
+
+
 def sentence(words, tags=None):
     return Sentence(words, tags, words)
 
