@@ -19,8 +19,8 @@ class ExportTfhub(ModelOptions, heading="Model"):
     one_of = ("export_path", "preprocessor_path")
 
     model_dir: str | None = optional(
-        "A run directory; add --vocab_file if it has no vocab.txt. The encoder "
-        "of a fine-tuned model is exported without the task's layers.",
+        "A run directory; add --vocab_file if it has no vocab.txt. Layers of a "
+        "task are not exported.",
         conflicts=("bert_config_file", "init_checkpoint"),
     )
     export_path: str | None = optional(

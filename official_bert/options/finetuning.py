@@ -127,14 +127,12 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         "Proportion of the training steps used for warm-up.", 0.1
     )
     layerwise_lr_decay: float = share(
-        "Multiply the learning rate by this in the top layer, by its square in "
-        "the layer below, and so on down to the embeddings.",
+        "Learning rate of each layer, relative to that of the layer above it.",
         1.0,
     )
     pad_to: str = choice(
-        "Padding of training batches. max: to --max_seq_length. bucket: "
-        "batches have examples of similar length, padded to the longest; "
-        "faster, in another order.",
+        "max: pad training batches to --max_seq_length. bucket: batch examples "
+        "of similar length, which is faster, but changes their order.",
         "max|bucket",
     )
     vocab_file: str = file_option(
@@ -149,32 +147,23 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         check=_frozen_parts,
     )
     feature_layers: str = choice(
-        "Freeze BERT and train a BiLSTM on the given outputs (table 7 of the "
-        "paper); use a learning rate such as 1e-3. none: fine-tune BERT.",
+        "Freeze BERT and train a BiLSTM on these outputs (table 7 of the "
+        "paper), with a learning rate such as 1e-3.",
         "none|embeddings|second_to_last|last|weighted_sum_last_4|concat_last_4"
         "|weighted_sum_all",
     )
     bilstm_size: int | None = amount(
-        "Size per direction of a two-layer BiLSTM on top of BERT; 0: none. "
-        "Default: 768 with --feature_layers, otherwise 0.",
+        "Size per direction of a two-layer BiLSTM on BERT; 0: none. Default: "
+        "768 with --feature_layers, otherwise 0.",
         None,
     )
-    do_eval: bool = switch(
-        "Whether to evaluate on the development set.", heading="Evaluation"
-    )
-    eval_batch_size: int = count("Examples per evaluation step.", 8)
     eval_pad_to: str = choice(
-        "Like --pad_to, in evaluation and prediction. Does not change results.",
+        "Like --pad_to, in evaluation and prediction; results are the same.",
         "bucket|max",
-    )
-    eval_every: int = amount(
-        "Training steps between evaluations; best/ keeps the best checkpoint, "
-        "which is then used. 0: evaluate only at the end.",
-        0,
+        heading="Evaluation",
     )
     early_stopping: int = amount(
-        "With --eval_every: stop after N evaluations without improvement; 0: "
-        "never.",
+        "Stop after N evaluations without improvement; 0: never.",
         0,
         needs="eval_every",
     )
@@ -190,9 +179,7 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         None,
         needs="do_export",
     )
-    export_text: bool = option(
-        "With --do_export: whether the exported model takes text.", True
-    )
+    export_text: bool = option("Whether the exported model takes text.", True)
     export_tflite: bool = switch(
         "Whether to also export model.tflite.", needs="do_export"
     )
@@ -251,16 +238,6 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         if self.bilstm_size is None:
             return 768 if self.feature_layers != "none" else 0
         return self.bilstm_size
-
-    @property
-    def used_splits(self) -> list[str]:
-        """Which of `train`, `dev` and `test` are read."""
-        is_used = {
-            "train": self.do_train,
-            "dev": self.do_eval or (self.do_train and self.eval_every),
-            "test": self.do_predict,
-        }
-        return [split for split in is_used if is_used[split]]
 
     @property
     def serving_dir(self) -> str:

@@ -23,9 +23,9 @@ class NamedModel(Options, heading="Model"):
     """A model given by `--model`, which implies the flags of its files."""
 
     model: str | None = optional(
-        "The model to load: bert_tiny_demo, a released model (--model=list "
-        "shows all), OWNER/NAME on the Hugging Face Hub, or a directory. Sets "
-        "config, vocabulary, casing and weights; other flags override them."
+        "bert_tiny_demo, a released model (--model=list shows all), OWNER/NAME "
+        "on the Hugging Face Hub, or a directory. Sets config, vocabulary, "
+        "casing and weights, unless their flags are given."
     )
 
     @classmethod
@@ -84,12 +84,10 @@ class ModelOptions(NamedModel, heading="Model"):
         "Without --model_dir: the vocabulary of the model."
     )
     init_checkpoint: str | None = optional(
-        "Without --model_dir: TF1 checkpoint, such as "
-        "DIRECTORY/bert_model.ckpt."
+        "Without --model_dir: TF1 checkpoint, such as DIR/bert_model.ckpt."
     )
     do_lower_case: bool | None = optional(
-        "Lower-case the text. Default: the casing of --model or --model_dir; "
-        "without them, true."
+        "Lower-case the text. Default: as the model, otherwise true."
     )
 
     @classmethod
