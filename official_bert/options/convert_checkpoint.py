@@ -60,9 +60,8 @@ class ConvertCheckpoint(Options, heading="Model"):
         "Regular expression of weights to leave out, such as ^cls/.", None
     )
     repeat_positions: int = option(
-        "After training on at most N tokens: replace the later position "
-        "embeddings with copies of the first N, so that training on longer "
-        "sequences converges sooner. TF1 input needs --to=huggingface.",
+        "Replace later position embeddings with copies of the first N, for a "
+        "model trained on that length. TF1 input needs --to=huggingface.",
         0,
         at_least=0,
     )

@@ -62,7 +62,7 @@ class CreatePretrainingData(NamedModel, heading="Model"):
         "distributed over them."
     )
     masking: str = choice(
-        "static: this command masks tokens, differently in each pass. dynamic: "
+        "static: mask tokens now, differently in each pass. dynamic: "
         "run_pretraining.py masks them, differently in each step.",
         "static|dynamic",
     )
@@ -96,8 +96,8 @@ class CreatePretrainingData(NamedModel, heading="Model"):
     )
     same_share: float = share("Share of masked tokens not to change.", 0.1)
     nsp: str = choice(
-        "Segments of an instance. next: two; half of the time, the second is "
-        "from another document. sop: two, swapped half of the time. none: one.",
+        "Segments of an instance. next: two, half of the time of different "
+        "documents. sop: two, half of the time swapped. none: one.",
         "next|sop|none",
     )
     short_seq_prob: float = share(
@@ -105,8 +105,8 @@ class CreatePretrainingData(NamedModel, heading="Model"):
     )
     num_workers: int = amount(
         "Number of processes. 0: one, which creates exactly the instances of "
-        "the 2018 release. N: others, the same for every N; memory depends on "
-        "the longest document, and the end of a file ends a document.",
+        "the 2018 release, in memory. N: others, the same for every N; memory "
+        "depends on the longest document.",
         0,
         conflicts=("runner",),
     )

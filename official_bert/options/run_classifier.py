@@ -108,7 +108,7 @@ class RunClassifier(FinetuningOptions, heading="Data"):
     )
     fit_max_seq_length: bool = switch(
         "Own data: lower --max_seq_length to the 99th percentile of the texts' "
-        "lengths. Default with --train_file, unless --max_seq_length is given."
+        "lengths. Default, unless --max_seq_length is given."
     )
     long_document: str = choice(
         "What to use of texts that are too long: the beginning, the beginning "
@@ -198,10 +198,10 @@ class RunClassifier(FinetuningOptions, heading="Data"):
             return
         if self.resolved_task not in TABLE_FORMATS:
             message = (
-                "is for your own texts. For this task, give --data_dir, a "
-                "directory with files of fixed names, such as train.csv and "
-                "dev.csv for choices, or train.txt and dev.txt for tagging. "
-                f"For your own texts, omit {self.flag('task_name')}."
+                f"is for your own texts: omit {self.flag('task_name')}. For "
+                "this task, give --data_dir, a directory with files such as "
+                "train.csv and dev.csv (choices) or train.txt and dev.txt "
+                "(tagging)."
             )
             raise self.error("train_file", message)
         if self.do_predict and not self.test_file:
