@@ -74,20 +74,6 @@ def _require_types(
             raise InputError(f"{path}: {error} {hint}") from error
 
 
-def _require_model_or_run(given: dict[str, Any], but: str = "") -> None:
-    """Raises `InputError` if there is nothing to evaluate.
-
-    `given` are the options of a command, whose --output_dir has no run of it.
-    """
-    actions = ("do_eval", "do_predict", "do_export")
-    models = ("model", "bert_config_file", "bert_hub_module_handle")
-    if any(map(given.get, actions)) and not any(map(given.get, models)):
-        raise InputError(
-            f"--output_dir={given['output_dir']} must contain a fine-tuned "
-            f"model{but}. Check the path, or add --do_train or --model."
-        )
-
-
 @functools.cache  # Options are created several times.
 def _warn_of_other_tokenizer(
     checkpoint: str, vocab_file: str, do_lower_case: bool
@@ -206,19 +192,23 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         path = os.path.join(run_directory, TRAIN_OPTIONS)
         record = read_train_options(run_directory)
         command, trained = record.get("command"), record.get("options")
-        if not trained:
-            _require_model_or_run(given)
+        has_task = task_file.is_in(run_directory)
+        is_module = has_task and command == cls.module_command
+        if not trained or not (is_module or command == cls.command):
+            actions = ("do_eval", "do_predict", "do_export")
+            models = ("model", "bert_config_file", "bert_hub_module_handle")
+            if any(map(given.get, actions)) and not any(map(given.get, models)):
+                but = f", not a run of {command}" if trained and command else ""
+                raise InputError(
+                    f"--output_dir={run_directory} must contain a fine-tuned "
+                    f"model{but}. Check the path, or add --do_train or --model."
+                )
             return {}
-        is_module = command == cls.module_command
-        if is_module and task_file.is_in(run_directory):
+        if is_module:
             task = task_file.read(run_directory)
             if "hub_module" in task:
                 return {}
             trained["do_lower_case"] = task.get("do_lower_case", True)
-        elif command != cls.command:
-            but = f", not a run of {command}" if command else ""
-            _require_model_or_run(given, but)
-            return {}
         for name, file_name in _COPIES.items():
             copy = os.path.join(run_directory, file_name)
             # The options of a run with a Hub module do not name these files.
