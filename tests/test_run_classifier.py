@@ -170,9 +170,9 @@ def test_early_stopping_ends_training_and_the_best_checkpoint_is_evaluated(
     folder, caplog
 ):
     caplog.set_level("INFO", logger="absl")
-    flags = {"do_train": True, "do_eval": True, "num_train_epochs": 50.0}
-    flags |= {"eval_every": 5, "early_stopping": 3, "learning_rate": 0.0}
-    output = run(folder, "stopped", **flags)
+    flags = {"do_train": True, "num_train_epochs": 50.0, "eval_every": 5}
+    flags |= {"early_stopping": 3, "learning_rate": 0.0}
+    output = run(folder, "stopped", do_eval=True, **flags)
     history = output / "eval_history.jsonl"
     lines = history.read_text().splitlines(keepends=True)
     # Nothing changes, so the first evaluation stays the best.
