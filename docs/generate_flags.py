@@ -43,29 +43,27 @@ means that the flag has no value unless you give one.
 """
 
 
-def command_name(options_class: type[Options]) -> str:
-    """Returns `run_squad.py` for `RunSquad`."""
-    words = re.findall("[A-Z][a-z]+", options_class.__name__)
-    return "_".join(words).lower() + ".py"
-
-
 def render() -> str:
     """Returns the page."""
     described: dict[str, str] = {}
+    tables: dict[tuple[str, str], list[str]] = {}
     lines = [INTRODUCTION]
     for command in COMMANDS:
-        lines += section(command, described)
+        lines += section(command, described, tables)
     return "\n".join(lines)
 
 
 def section(
-    options_class: type[Options], described: dict[str, str]
+    options_class: type[Options],
+    described: dict[str, str],
+    tables: dict[tuple[str, str], list[str]],
 ) -> Iterator[str]:
     """Yields the lines of one command: its flags under the headings of --help.
 
-    `described` is {row of a flag: first command with it}; this adds to it.
+    This adds to `described`, {row of a flag: first command with it}, and to
+    `tables`, {(command, heading): flags in its table}.
     """
-    command = command_name(options_class)
+    command = options_class.command
     yield f"## {command}\n"
     for heading in HEADINGS:
         names: dict[str, list[str]] = {}
@@ -79,10 +77,14 @@ def section(
                     rows.append(text)
         if names:
             yield f"**{heading}**\n"
+        tables[command, heading] = names.pop(command, [])
         for other, shared in names.items():
-            if other != command:
-                link = f"[{other}](#{other.replace('.', '')})"
-                yield f"As in {link}: {', '.join(shared)}.\n"
+            others = [n for n in tables[other, heading] if n not in shared]
+            which = f": {', '.join(shared)}"
+            if 2 * len(others) < len(shared):
+                which = f", except {', '.join(others)}" if others else ""
+            link = f"[{other}](#{other.replace('.', '')})"
+            yield f"As in {link}{which}.\n"
         if rows:
             yield "| flag | default | |\n|---|---|---|"
             yield "\n".join(rows) + "\n"

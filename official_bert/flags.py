@@ -8,6 +8,7 @@ by `cli.run`, from the command line, or by other code.
 import dataclasses
 import functools
 import math
+import re
 import sys
 import types
 import typing
@@ -112,15 +113,19 @@ class Options:
         class DeviceOptions(Options, heading="Devices"):
 
     Attributes:
+        command: The file name of the command: `run_squad.py` for `RunSquad`.
         one_of: Options of which at least one must be set.
         common: The options that `--help` lists, separated by spaces; if empty,
             it lists all. `--help=all` always lists all.
     """
 
+    command: ClassVar[str]
     one_of: ClassVar[Sequence[str]] = ()
     common: ClassVar[str] = ""
 
     def __init_subclass__(cls, heading: str = "Data") -> None:
+        words = re.findall("[A-Z][a-z]+", cls.__name__)
+        cls.command = "_".join(words).lower() + ".py"
         for field in vars(cls).values():
             if not isinstance(field, dataclasses.Field):
                 continue

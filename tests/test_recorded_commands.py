@@ -36,13 +36,11 @@ def run(golden, tmp_path, monkeypatch):
     return run_recorded
 
 
-def assert_equal_texts(path, expected, **tolerance):
-    """Compares two files exactly, but for the values of their decimals.
+def assert_equal_texts(*texts, **tolerance):
+    """Compares two texts exactly, but for the values of their decimals.
 
-    Returns:
-        The decimals of both files.
+    Returns the decimals of both texts.
     """
-    texts = path.read_text(), expected.read_text()
     decimal = re.compile(r"-?\d+(?:\.\d+|e-\d+)(?:e-\d+)?")
     assert decimal.sub("DECIMAL", texts[0]) == decimal.sub("DECIMAL", texts[1])
     found, wanted = (np.float64(decimal.findall(text)) for text in texts)
@@ -71,36 +69,26 @@ def test_files_of_fine_tuned_models_equal_the_recorded_ones(
 ):
     expected = run(command, name)
     for file in files:
-        assert_equal_texts(
-            tmp_path / output / file, expected / f"{name}_{file}", **tolerance
-        )
+        found = (tmp_path / output / file).read_text()
+        wanted = (expected / f"{name}_{file}").read_text()
+        assert_equal_texts(found, wanted, **tolerance)
 
 
 def test_evaluation_of_pre_training_equals_the_recorded_one(run, tmp_path):
     expected = run(run_pretraining, "run_pretraining_eval")
-    assert_equal_texts(
-        tmp_path / "pt" / "eval_results.txt",
-        expected / "run_pretraining_eval_results.txt",
-        rtol=1e-6,
-    )
+    found = (tmp_path / "pt" / "eval_results.txt").read_text()
+    wanted = (expected / "run_pretraining_eval_results.txt").read_text()
+    assert_equal_texts(found, wanted, rtol=1e-6)
 
 
 def test_extracted_features_equal_the_recorded_ones(run, tmp_path):
     expected = run(extract_features, "extract_features")
-    # The original writes spaces between values.
-    found, wanted = assert_equal_texts(
-        compact(tmp_path / "features.jsonl", tmp_path / "found"),
-        compact(expected / "extract_features.jsonl", tmp_path / "expected"),
-        atol=1e-5,
-        rtol=0,
-    )
+    paths = tmp_path / "features.jsonl", expected / "extract_features.jsonl"
+    # The original writes other spaces between values.
+    texts = [json.dumps(read_json_lines(path)) for path in paths]
+    found, wanted = assert_equal_texts(*texts, atol=1e-5, rtol=0)
     assert len(found) == 22272
     assert np.mean(found == wanted) > 0.5
-
-
-def compact(source, target):
-    target.write_text("\n".join(map(json.dumps, read_json_lines(source))))
-    return target
 
 
 def test_short_training_writes_the_recorded_variables(run, tmp_path):

@@ -20,9 +20,9 @@ class ConvertCheckpoint(Options, heading="Model"):
     """Options of `convert_checkpoint.py`."""
 
     input: str = option(
-        "The model: a TF1 or Model Garden (TF2) checkpoint, a run directory, a "
-        "Hugging Face directory, a KerasHub preset, or a model name, as for "
-        "--model of other commands. list: print the names."
+        "A TF1 or Model Garden (TF2) checkpoint, a run directory, a Hugging "
+        "Face directory, a KerasHub preset, or a name as for --model of other "
+        "commands. list: print the names."
     )
     output: str = option("The directory to write; new or empty.")
     to: str = option(
@@ -48,29 +48,26 @@ class ConvertCheckpoint(Options, heading="Model"):
         choices=CLASSIFIERS,
     )
     dtype: str = choice(
-        "Hugging Face: the type of the stored weights. float16 halves the size "
-        "and rounds; loading gives float32 again.",
+        "Hugging Face: the type of the stored weights. float16 is rounded, "
+        "half as large, and loaded as float32 again.",
         "float32|float16",
     )
     model_card: str | None = checks.file_option(
-        "Hugging Face: Markdown to insert in the model card, such as data, "
-        "recipe, results and limits.",
+        "Hugging Face: a Markdown file to insert in the model card.",
         None,
     )
     skip: str | None = checks.regex_option(
         "Regular expression of weights to leave out, such as ^cls/.", None
     )
     repeat_positions: int = option(
-        "For a model trained on sequences of at most N tokens: replace the "
-        "later position embeddings with copies of the first N, so that "
-        "training on longer sequences converges sooner. TF1 input needs "
-        "--to=huggingface. 0: keep them.",
+        "Replace later position embeddings with copies of the first N, for a "
+        "model trained on that length. TF1 input needs --to=huggingface.",
         0,
         at_least=0,
     )
     strip_optimizer: bool = switch(
-        "Copy a TF1 checkpoint without the optimizer state (such as adam_m, "
-        "adam_v and global_step), which is two thirds of its size.",
+        "Copy a TF1 checkpoint without the optimizer state (adam_m, adam_v, "
+        "global_step, ...), which is two thirds of its size.",
         conflicts=(
             "bert_config_file",
             "vocab_file",

@@ -43,18 +43,17 @@ class CreatePretrainingData(NamedModel, heading="Model"):
         "Lower-case text and strip accents, for uncased models.", True
     )
     input_file: str = option(
-        "Text files or glob patterns, comma-separated, also .gz. One sentence "
+        "Text files or glob patterns, comma-separated, also .gz: one sentence "
         "per line, and blank lines between documents.",
         heading="Data",
     )
     split_sentences: bool = switch(
-        "Split prose into sentences. Consecutive lines are joined. Blank lines "
-        "end paragraphs and, if there are --document_blank_lines of them, "
-        "documents."
+        "Split prose into sentences. Lines of a paragraph are joined; blank "
+        "lines end it, and --document_blank_lines of them end a document."
     )
     document_blank_lines: int = amount(
-        "With --split_sentences: number of blank lines that end a document. "
-        "The end of a file always does. 0: each line is a document.",
+        "Number of blank lines that end a document, as the end of a file does. "
+        "0: each line is a document.",
         3,
         needs="split_sentences",
     )
@@ -63,35 +62,33 @@ class CreatePretrainingData(NamedModel, heading="Model"):
         "distributed over them."
     )
     masking: str = choice(
-        "static: this command masks tokens, differently in each pass. dynamic: "
+        "static: mask tokens now, differently in each pass. dynamic: "
         "run_pretraining.py masks them, differently in each step.",
         "static|dynamic",
     )
     do_whole_word_mask: bool = switch("Mask whole words, not single tokens.")
     max_ngram: int = option(
-        "Mask spans of up to N tokens (N words with --do_whole_word_mask). The "
-        "probability of a span of length n is proportional to 1/n.",
+        "Mask spans of up to N tokens (words with --do_whole_word_mask); those "
+        "of length n have a probability proportional to 1/n.",
         1,
         between=(1, MAX_NGRAM),
     )
     max_seq_length: int = option(
-        "Maximum number of tokens per instance, including [CLS] and [SEP].",
+        "Maximum tokens per instance, including [CLS] and [SEP].",
         128,
         at_least=5,
     )
     max_predictions_per_seq: int = count(
         "Maximum number of masked tokens per instance.", 20
     )
-    random_seed: int = option(
-        "Random seed: the same seed gives the same output.", 12345
-    )
+    random_seed: int = option("The same seed gives the same output.", 12345)
     dupe_factor: int = count(
         "Number of passes over the text, each with different masks.", 10
     )
     masked_lm_prob: float = share("Proportion of tokens to mask.", 0.15)
     mask_share: float = share(
-        "Share of masked tokens to replace with [MASK]. Must sum to 1 with "
-        "--random_share and --same_share.",
+        "Share of masked tokens to replace with [MASK]. The three shares must "
+        "sum to 1.",
         0.8,
     )
     random_share: float = share(
@@ -99,18 +96,17 @@ class CreatePretrainingData(NamedModel, heading="Model"):
     )
     same_share: float = share("Share of masked tokens not to change.", 0.1)
     nsp: str = choice(
-        "Segments of an instance. next: two; half of the time, the second is "
-        "from another document. sop: two, swapped half of the time. none: one.",
+        "Segments of an instance. next: two, half of the time of different "
+        "documents. sop: two, half of the time swapped. none: one.",
         "next|sop|none",
     )
     short_seq_prob: float = share(
         "Probability of creating instances shorter than --max_seq_length.", 0.1
     )
     num_workers: int = amount(
-        "Number of processes. 0: one process, which creates exactly the "
-        "instances of the 2018 release. N: different random instances, the "
-        "same for every N; memory depends on the longest document, and the end "
-        "of a file ends a document.",
+        "Number of processes. 0: one, which creates exactly the instances of "
+        "the 2018 release, in memory. N: others, the same for every N; memory "
+        "depends on the longest document.",
         0,
         conflicts=("runner",),
     )

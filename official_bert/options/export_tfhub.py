@@ -19,8 +19,8 @@ class ExportTfhub(ModelOptions, heading="Model"):
     one_of = ("export_path", "preprocessor_path")
 
     model_dir: str | None = optional(
-        "A run directory; add --vocab_file if it has no vocab.txt. The encoder "
-        "of a fine-tuned model is exported without the task's layers.",
+        "A run directory; add --vocab_file if it has no vocab.txt. Layers of a "
+        "task are not exported.",
         conflicts=("bert_config_file", "init_checkpoint"),
     )
     export_path: str | None = optional(
@@ -40,7 +40,10 @@ class ExportTfhub(ModelOptions, heading="Model"):
         super().__post_init__()
         self._check_model()
         outputs = list(filter(self.is_set, self.one_of))
-        inputs = self._inputs()
+        inputs = list(filter(None, self.model_files[:3]))
+        if self.model_dir:
+            best = os.path.join(self.model_dir, model_formats.BEST_DIRECTORY)
+            inputs += [self.model_dir, best]
         for name in outputs:
             require_output_directory(self, name, inputs)
         paths = [os.path.realpath(getattr(self, name)) for name in outputs]
@@ -66,12 +69,3 @@ class ExportTfhub(ModelOptions, heading="Model"):
         config.require_vocabulary(load_vocab(vocab_file), vocab_file)
         if self.export_path:
             require_model_files(self.model_files)
-
-    def _inputs(self) -> list[str]:
-        inputs = [self.model_files.vocab_file]
-        if self.model_dir:
-            best = os.path.join(self.model_dir, model_formats.BEST_DIRECTORY)
-            inputs += [self.model_dir, best]
-        if self.export_path:
-            inputs += self.model_files[:3]
-        return inputs

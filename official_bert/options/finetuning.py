@@ -74,20 +74,6 @@ def _require_types(
             raise InputError(f"{path}: {error} {hint}") from error
 
 
-def _require_model_or_run(given: dict[str, Any], but: str = "") -> None:
-    """Raises `InputError` if there is nothing to evaluate.
-
-    `given` are the options of a command, whose --output_dir has no run of it.
-    """
-    actions = ("do_eval", "do_predict", "do_export")
-    models = ("model", "bert_config_file", "bert_hub_module_handle")
-    if any(map(given.get, actions)) and not any(map(given.get, models)):
-        raise InputError(
-            f"--output_dir={given['output_dir']} must contain a fine-tuned "
-            f"model{but}. Check the path, or add --do_train or --model."
-        )
-
-
 @functools.cache  # Options are created several times.
 def _warn_of_other_tokenizer(
     checkpoint: str, vocab_file: str, do_lower_case: bool
@@ -127,14 +113,12 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         "Proportion of the training steps used for warm-up.", 0.1
     )
     layerwise_lr_decay: float = share(
-        "Multiply the learning rate by this in the top layer, by its square in "
-        "the layer below, and so on down to the embeddings.",
+        "Learning rate of each layer, relative to that of the layer above it.",
         1.0,
     )
     pad_to: str = choice(
-        "Padding of training batches. max: to --max_seq_length. bucket: "
-        "batches have examples of similar length, padded to the longest; "
-        "faster, in another order.",
+        "max: pad training batches to --max_seq_length. bucket: batch examples "
+        "of similar length, which is faster, but changes their order.",
         "max|bucket",
     )
     vocab_file: str = file_option(
@@ -149,32 +133,23 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         check=_frozen_parts,
     )
     feature_layers: str = choice(
-        "Freeze BERT and train a BiLSTM on the given outputs (table 7 of the "
-        "paper); use a learning rate such as 1e-3. none: fine-tune BERT.",
+        "Freeze BERT and train a BiLSTM on these outputs (table 7 of the "
+        "paper), with a learning rate such as 1e-3.",
         "none|embeddings|second_to_last|last|weighted_sum_last_4|concat_last_4"
         "|weighted_sum_all",
     )
     bilstm_size: int | None = amount(
-        "Size per direction of a two-layer BiLSTM on top of BERT; 0: none. "
-        "Default: 768 with --feature_layers, otherwise 0.",
+        "Size per direction of a two-layer BiLSTM on BERT; 0: none. Default: "
+        "768 with --feature_layers, otherwise 0.",
         None,
     )
-    do_eval: bool = switch(
-        "Whether to evaluate on the development set.", heading="Evaluation"
-    )
-    eval_batch_size: int = count("Examples per evaluation step.", 8)
     eval_pad_to: str = choice(
-        "Like --pad_to, in evaluation and prediction. Does not change results.",
+        "Like --pad_to, in evaluation and prediction; results are the same.",
         "bucket|max",
-    )
-    eval_every: int = amount(
-        "Training steps between evaluations; best/ keeps the best checkpoint, "
-        "which is then used. 0: evaluate only at the end.",
-        0,
+        heading="Evaluation",
     )
     early_stopping: int = amount(
-        "With --eval_every: stop after N evaluations without improvement; 0: "
-        "never.",
+        "Stop after N evaluations without improvement; 0: never.",
         0,
         needs="eval_every",
     )
@@ -190,9 +165,7 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         None,
         needs="do_export",
     )
-    export_text: bool = option(
-        "With --do_export: whether the exported model takes text.", True
-    )
+    export_text: bool = option("Whether the exported model takes text.", True)
     export_tflite: bool = switch(
         "Whether to also export model.tflite.", needs="do_export"
     )
@@ -219,19 +192,23 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         path = os.path.join(run_directory, TRAIN_OPTIONS)
         record = read_train_options(run_directory)
         command, trained = record.get("command"), record.get("options")
-        if not trained:
-            _require_model_or_run(given)
+        has_task = task_file.is_in(run_directory)
+        is_module = has_task and command == cls.module_command
+        if not trained or not (is_module or command == cls.command):
+            actions = ("do_eval", "do_predict", "do_export")
+            models = ("model", "bert_config_file", "bert_hub_module_handle")
+            if any(map(given.get, actions)) and not any(map(given.get, models)):
+                but = f", not a run of {command}" if trained and command else ""
+                raise InputError(
+                    f"--output_dir={run_directory} must contain a fine-tuned "
+                    f"model{but}. Check the path, or add --do_train or --model."
+                )
             return {}
-        is_module = command == cls.module_command
-        if is_module and task_file.is_in(run_directory):
+        if is_module:
             task = task_file.read(run_directory)
             if "hub_module" in task:
                 return {}
             trained["do_lower_case"] = task.get("do_lower_case", True)
-        elif command != cls.command:
-            but = f", not a run of {command}" if command else ""
-            _require_model_or_run(given, but)
-            return {}
         for name, file_name in _COPIES.items():
             copy = os.path.join(run_directory, file_name)
             # The options of a run with a Hub module do not name these files.
@@ -251,16 +228,6 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         if self.bilstm_size is None:
             return 768 if self.feature_layers != "none" else 0
         return self.bilstm_size
-
-    @property
-    def used_splits(self) -> list[str]:
-        """Which of `train`, `dev` and `test` are read."""
-        is_used = {
-            "train": self.do_train,
-            "dev": self.do_eval or (self.do_train and self.eval_every),
-            "test": self.do_predict,
-        }
-        return [split for split in is_used if is_used[split]]
 
     @property
     def serving_dir(self) -> str:

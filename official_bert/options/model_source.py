@@ -23,9 +23,9 @@ class NamedModel(Options, heading="Model"):
     """A model given by `--model`, which implies the flags of its files."""
 
     model: str | None = optional(
-        "The model to load: bert_tiny_demo, a released model (--model=list "
-        "shows all), OWNER/NAME on the Hugging Face Hub, or a directory. Sets "
-        "config, vocabulary, casing and weights; other flags override them."
+        "bert_tiny_demo, a released model (--model=list shows all), OWNER/NAME "
+        "on the Hugging Face Hub, or a directory. Sets config, vocabulary, "
+        "casing and weights, unless their flags are given."
     )
 
     @classmethod
@@ -84,12 +84,10 @@ class ModelOptions(NamedModel, heading="Model"):
         "Without --model_dir: the vocabulary of the model."
     )
     init_checkpoint: str | None = optional(
-        "Without --model_dir: TF1 checkpoint, such as "
-        "DIRECTORY/bert_model.ckpt."
+        "Without --model_dir: TF1 checkpoint, such as DIR/bert_model.ckpt."
     )
     do_lower_case: bool | None = optional(
-        "Lower-case the text. Default: the casing of --model or --model_dir; "
-        "without them, true."
+        "Lower-case the text. Default: as the model, otherwise true."
     )
 
     @classmethod
@@ -174,18 +172,17 @@ def require_model_files(model_files: ModelFiles) -> None:
 
 def require_finetuned(directory: str) -> None:
     """Raises `InputError` unless a run directory has a fine-tuned model."""
-    has_task = task_file.is_in(directory)
-    if not has_task and files.exists(os.path.join(directory, "sweep.tsv")):
-        raise InputError(
-            f"{directory}: must be the directory of a fine-tuned model, not of "
-            "a sweep. Choose the directory of one of its runs."
-        )
-    has_config = files.exists(os.path.join(directory, "bert_config.json"))
-    if has_config and not has_task:
-        raise InputError(
-            f"{directory}: must be a fine-tuned model, but has no task.json. "
-            "Pre-trained models support --fill_mask and --score."
-        )
+    if not task_file.is_in(directory):
+        if files.exists(os.path.join(directory, "sweep.tsv")):
+            raise InputError(
+                f"{directory}: must be the directory of a fine-tuned model, "
+                "not of a sweep. Choose the directory of one of its runs."
+            )
+        if files.exists(os.path.join(directory, "bert_config.json")):
+            raise InputError(
+                f"{directory}: must be a fine-tuned model, but has no "
+                "task.json. Pre-trained models support --fill_mask and --score."
+            )
     for name in (task_file.NAME, "vocab.txt"):
         _require_file(directory, name, "Fine-tuning writes it.")
     # Runs with third-party TF Hub modules have no bert_config.json.

@@ -18,10 +18,9 @@ class Predict(ModelOptions, heading="Model"):
     """Options of `predict.py`."""
 
     model: str | None = optional(
-        "A run directory, or a model fine-tuned with transformers: OWNER/NAME "
-        "on the Hugging Face Hub or a directory. With --fill_mask or --score, "
-        "any pre-trained model (--model=list shows names), by default "
-        "bert_tiny_demo."
+        "A run directory, or a model fine-tuned with transformers: a directory "
+        "or OWNER/NAME on the Hugging Face Hub. With --fill_mask or --score, a "
+        "pre-trained model (--model=list shows names); default: bert_tiny_demo."
     )
     model_dir: str | None = optional(
         "The --output_dir of run_classifier.py, run_classifier_with_tfhub.py "
@@ -36,8 +35,7 @@ class Predict(ModelOptions, heading="Model"):
     input_format: str = choice(
         "lines or text: one text per line. tsv: one or two texts, or a table. "
         "csv: a table. jsonl: a text, list or object. conll: one word per "
-        "line, for taggers. auto: by the file name and, for taggers, by the "
-        "content.",
+        "line, for taggers. auto: by name and, for taggers, by content.",
         "auto|lines|text|tsv|csv|jsonl|conll",
     )
     text_a_column: str | None = optional(
@@ -48,12 +46,12 @@ class Predict(ModelOptions, heading="Model"):
         "The column of the second text, for pairs.", needs="text_a_column"
     )
     has_header: bool | None = optional(
-        "Whether tables start with the names of the columns. Default: as in "
+        "Whether the first line of tables names the columns. Default: as in "
         "training, otherwise true."
     )
     output_file: str | None = optional(
-        "The file to write: JSON lines or, if it ends in .csv, the input table "
-        "with predictions. Default: JSON lines to standard output."
+        "JSON lines or, if the name ends in .csv, the input table with "
+        "predictions. Default: JSON lines to standard output."
     )
     batch_size: int = count("Sequences per step.", 32)
     chunk_size: int = count(
@@ -65,14 +63,14 @@ class Predict(ModelOptions, heading="Model"):
         heading="Prediction and export",
     )
     top_k: int = count(
-        "With --fill_mask: predictions for each [MASK].", 5, needs="fill_mask"
+        "Number of predictions for each [MASK].", 5, needs="fill_mask"
     )
     score: bool = switch(
         "Compute each text's pseudo-log-likelihood and perplexity."
     )
     null_score_diff_threshold: float | None = optional(
-        'SQuAD 2.0: predict "no answer" if its score exceeds the score of the '
-        "best answer by more than this value. Default: as in training."
+        'SQuAD 2.0: predict "no answer" if its score exceeds that of the best '
+        "answer by more than this. Default: as in training."
     )
 
     @classmethod
@@ -205,23 +203,21 @@ class Predict(ModelOptions, heading="Model"):
             name = "input_format" if is_named else "input_file"
             message = f"needs a model that tags words, not a model for {kind}."
             raise self.error(name, message)
-        names = ["text_a_column", "has_header"]
-        names += ["input_file"] if file_format == "csv" else []
-        given = list(filter(self.is_set, names))
+        given = list(filter(self.is_set, ("text_a_column", "has_header")))
+        given += ["input_file"] if file_format == "csv" else []
         kinds = ("text",) if self.text_a_column else ("text", "choice")
         if given and kind not in kinds:
             is_file = given[0] == "input_file"
             advice = "Use a .jsonl file." if is_file else "Omit it."
             message = f"is not supported by a model for {kind}. {advice}"
             raise self.error(given[0], message)
-        is_known = self.text_a_column or task.get("columns") or kind != "text"
-        if given and not is_known:
-            raise self.error(given[0], "needs --text_column. Add it.")
         if self.writes_csv and not (self.reads_table and kind in kinds):
             message = (
                 "needs a table, .csv or .tsv, as --input_file, and a model for "
                 "texts or multiple choice. Otherwise, write a .jsonl file."
             )
             raise self.error("output_file", message)
-        if self.writes_csv and not is_known:
-            raise self.error("output_file", "needs --text_column. Add it.")
+        given += ["output_file"] if self.writes_csv else []
+        is_known = self.text_a_column or task.get("columns") or kind != "text"
+        if given and not is_known:
+            raise self.error(given[0], "needs --text_column. Add it.")

@@ -73,7 +73,6 @@ def has_held_out(run_directory: str) -> bool:
 class RunClassifier(FinetuningOptions, heading="Data"):
     """Options of `run_classifier.py`."""
 
-    command = "run_classifier.py"
     module_command = "run_classifier_with_tfhub.py"
     common = FinetuningOptions.common + (
         "model init_checkpoint do_lower_case " + _COMMON
@@ -90,9 +89,8 @@ class RunClassifier(FinetuningOptions, heading="Data"):
     )
     train_file: str | None = optional(
         "Own data: a .csv, .tsv or .jsonl file, also .gz, instead of "
-        "--task_name and --data_dir. Implies --do_train and --do_eval; other "
-        "flags of own data are detected unless given, and the default of "
-        "--pad_to is bucket."
+        "--task_name and --data_dir. Implies --do_train, --do_eval and "
+        "--pad_to=bucket; other flags of own data are detected."
     )
     dev_file: str | None = optional(
         "Own data: the evaluation data. Default: a part of --train_file.",
@@ -104,17 +102,17 @@ class RunClassifier(FinetuningOptions, heading="Data"):
     )
     dev_share: float = option(
         "Own data: without --dev_file, the share of --train_file to evaluate "
-        "on, also written to dev.jsonl in --output_dir. 0: no evaluation.",
+        "on, also written to dev.jsonl. 0: no evaluation.",
         0.1,
         between=(0, 0.5),
     )
     fit_max_seq_length: bool = switch(
         "Own data: lower --max_seq_length to the 99th percentile of the texts' "
-        "lengths. Default with --train_file, unless --max_seq_length is given."
+        "lengths. Default, unless --max_seq_length is given."
     )
     long_document: str = choice(
-        "For texts longer than --max_seq_length: use the beginning, the "
-        "beginning and the end, or overlapping windows of the whole text.",
+        "What to use of texts that are too long: the beginning, the beginning "
+        "and the end, or overlapping windows of the whole text.",
         "truncate_tail|head_tail|windows",
     )
     window_stride: int = amount(
@@ -132,7 +130,7 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         "XNLI: whether to evaluate on texts translated into English."
     )
     task_type: str = choice(
-        "Own data: the type of the task. auto (the default with --train_file): "
+        "Own data: the type of the task. auto, the default with --train_file: "
         "detected from the labels.",
         "classification|multilabel|regression|auto",
     )
@@ -149,9 +147,8 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         "Default: detected."
     )
     label_column: str = option(
-        "Own data: column of the label. With --task_type=multilabel, it has "
-        "comma-separated labels; in multiple choice, the correct choice: A, B, "
-        "... or a number from 0.",
+        "Own data: column of the label; of comma-separated labels (multilabel) "
+        "or of the correct choice: A, B, ... or a number from 0.",
         "label",
     )
     id_column: str | None = optional(
@@ -163,13 +160,13 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         None,
     )
     context_column: str = option(
-        "Multiple choice: column of the text that the choices are about; "
-        "optional if there is a question.",
+        "Multiple choice: column of the text that the choices are about; not "
+        "needed if there are questions.",
         "context",
     )
     question_column: str | None = optional(
-        "Multiple choice: column of the question, which precedes each choice. "
-        "Default: question, if it exists."
+        "Multiple choice: column of the question. Default: question, if it "
+        "exists."
     )
     choices_column: str = option(
         "Multiple choice: column of the list of choices, or one column for "
@@ -185,7 +182,7 @@ class RunClassifier(FinetuningOptions, heading="Data"):
     )
     sweep: str = option(
         "Train with each combination of values, such as "
-        "learning_rate=5e-5,3e-5;seed=1..5, and write a table of the results.",
+        "learning_rate=5e-5,3e-5;seed=1..5, and write a table of results.",
         "",
         needs="do_train",
         conflicts=("do_export", "overwrite_output_dir"),
@@ -201,10 +198,10 @@ class RunClassifier(FinetuningOptions, heading="Data"):
             return
         if self.resolved_task not in TABLE_FORMATS:
             message = (
-                "is for your own texts. For this task, give --data_dir, a "
-                "directory with files of fixed names, such as train.csv and "
-                "dev.csv for choices, or train.txt and dev.txt for tagging. "
-                f"For your own texts, omit {self.flag('task_name')}."
+                f"is for your own texts: omit {self.flag('task_name')}. For "
+                "this task, give --data_dir, a directory with files such as "
+                "train.csv and dev.csv (choices) or train.txt and dev.txt "
+                "(tagging)."
             )
             raise self.error("train_file", message)
         if self.do_predict and not self.test_file:
@@ -321,7 +318,6 @@ class RunClassifier(FinetuningOptions, heading="Data"):
 class RunClassifierWithTfhub(RunClassifier):
     """Options of `run_classifier_with_tfhub.py`."""
 
-    command = "run_classifier_with_tfhub.py"
     module_command = ""
     common = FinetuningOptions.common + _COMMON
 
@@ -342,18 +338,16 @@ class RunClassifierWithTfhub(RunClassifier):
     )
     # Required by `run_classifier.py`.
     bert_config_file: str | None = optional(  # type: ignore[assignment]
-        "Unused: the TF Hub module has its own configuration.", heading=LEGACY
+        "Unused: the module has its own configuration.", heading=LEGACY
     )
     vocab_file: str | None = optional(  # type: ignore[assignment]
-        "Unused: the TF Hub module has its own vocabulary.", heading=LEGACY
+        "Unused: the module has its own vocabulary.", heading=LEGACY
     )
     init_checkpoint: str | None = optional(
-        "Unused: the TF Hub module has its own weights.", heading=LEGACY
+        "Unused: the module has its own weights.", heading=LEGACY
     )
     do_lower_case: bool = option(
-        "Unused: the TF Hub module defines whether to lower-case text.",
-        True,
-        heading=LEGACY,
+        "Unused: the module has its own casing.", True, heading=LEGACY
     )
 
     @classmethod

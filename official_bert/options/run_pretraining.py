@@ -13,7 +13,6 @@ from official_bert.options.training import TrainingOptions
 class RunPretraining(TrainingOptions, heading="Data"):
     """Options of `run_pretraining.py`."""
 
-    command = "run_pretraining.py"
     one_of = ("do_train", "do_eval")
     common = TrainingOptions.common + (
         "model vocab_file init_checkpoint max_predictions_per_seq "
@@ -34,7 +33,7 @@ class RunPretraining(TrainingOptions, heading="Data"):
         "Whether the records were created with --pack_sequences."
     )
     max_sequences_per_row: int = count(
-        "With --pack_sequences: instances per record, as in the records.",
+        "Maximum number of instances per record, as in the records.",
         create_pretraining_data.MAX_SEQUENCES_PER_ROW,
     )
     num_train_steps: int = count("Training steps.", 100000, heading="Training")
@@ -42,8 +41,8 @@ class RunPretraining(TrainingOptions, heading="Data"):
         "Steps over which the learning rate rises.", 10000
     )
     nsp: str = choice(
-        "Loss on segment pairs. next: next sentence prediction. sop: sentence "
-        "order, with records of --nsp=sop. none: no loss.",
+        "Loss on segment pairs: next sentence prediction, sentence order "
+        "(records of --nsp=sop), or none.",
         "next|sop|none",
     )
     do_eval: bool = switch(
@@ -55,16 +54,12 @@ class RunPretraining(TrainingOptions, heading="Data"):
         check=existing_files,
     )
     eval_every: int = amount(
-        "Training steps between evaluations on --eval_file; 0: evaluate only "
-        "at the end.",
+        "Training steps between evaluations. 0: evaluate only at the end.",
         0,
         needs="eval_file",
     )
-    eval_batch_size: int = count("Instances per evaluation step.", 8)
     max_eval_steps: int = count(
-        "Number of evaluation steps. If the records have fewer batches, they "
-        "are repeated.",
-        100,
+        "Evaluation steps; records with fewer batches are repeated.", 100
     )
     vocab_file: str | None = file_option(
         "The vocabulary, to check and to copy to --output_dir.",
@@ -83,10 +78,3 @@ class RunPretraining(TrainingOptions, heading="Data"):
         if files.exists(copy):
             return {"bert_config_file": copy, **given}
         return given
-
-    @property
-    def used_splits(self) -> list[str]:
-        """Which of `train` and `dev` are read."""
-        evaluates = self.do_eval or self.eval_every > 0
-        is_used = {"train": self.do_train, "dev": evaluates}
-        return [split for split in is_used if is_used[split]]

@@ -8,7 +8,6 @@ from official_bert.options.finetuning import FinetuningOptions
 class RunSquad(FinetuningOptions, heading="Data"):
     """Options of `run_squad.py`."""
 
-    command = "run_squad.py"
     common = FinetuningOptions.common + (
         "model init_checkpoint do_lower_case train_file predict_file "
         "doc_stride version_2_with_negative"
@@ -27,7 +26,7 @@ class RunSquad(FinetuningOptions, heading="Data"):
     )
     doc_stride: int = count("Tokens between the starts of two windows.", 128)
     max_query_length: int = amount(
-        "Maximum number of tokens of a question; the rest is truncated.", 64
+        "Tokens of a question; the rest is truncated.", 64
     )
     version_2_with_negative: bool = switch(
         "Whether some questions have no answer, as in SQuAD 2.0."
@@ -39,16 +38,15 @@ class RunSquad(FinetuningOptions, heading="Data"):
     )
     max_answer_length: int = count("Maximum number of tokens of an answer.", 30)
     null_score_diff_threshold: float = option(
-        'Predict "no answer" if its score exceeds the score of the best answer '
-        "by more than this value.",
+        'Predict "no answer" if its score exceeds that of the best answer by '
+        "more than this.",
         0.0,
     )
     # The default is the original's: padding positions compete for the n best
     # logits and may replace an answer.
     eval_pad_to: str = choice(
-        "Padding in evaluation and prediction. max: to --max_seq_length. "
-        "bucket: batches have features of similar length, padded to the "
-        "longest; faster, and no answer is lost to padding.",
+        "Like --pad_to, in evaluation and prediction. With bucket, which is "
+        "faster, no answer is lost to padding.",
         "max|bucket",
         heading="Evaluation",
     )

@@ -62,17 +62,13 @@ class DeviceOptions(Options, heading="Devices"):
         "A Cloud TPU's name or grpc:// address. Default: this machine's."
     )
     tpu_zone: str | None = optional("Zone of the TPU, if not detected.")
-    gcp_project: str | None = optional(
-        "Google Cloud project of the TPU, if not detected."
-    )
-    master: str | None = optional(
-        "The grpc:// address of the TPU, instead of --tpu_name."
-    )
-    num_tpu_cores: int = count("With --use_tpu: maximum number of cores.", 8)
+    gcp_project: str | None = optional("Project of the TPU, if not detected.")
+    master: str | None = optional("A grpc:// address, instead of --tpu_name.")
+    num_tpu_cores: int = count("Maximum number of TPU cores.", 8)
     distribution_strategy: str = choice(
-        "Devices that share each batch. none: one device. mirrored: all GPUs "
-        "of this machine. multi_worker_mirrored: the GPUs of all hosts in "
-        "TF_CONFIG. tpu: the same as --use_tpu.",
+        "mirrored: all GPUs of this machine share each batch. "
+        "multi_worker_mirrored: the GPUs of all hosts in TF_CONFIG do. tpu: "
+        "the same as --use_tpu.",
         "none|mirrored|multi_worker_mirrored|tpu",
     )
 
@@ -102,7 +98,6 @@ class DeviceOptions(Options, heading="Devices"):
 class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
     """Options of all training, with the defaults of the original."""
 
-    command = ""  # The name of the command's file.
     common = (
         "overwrite_output_dir max_seq_length do_train train_batch_size "
         "learning_rate seed save_checkpoints_steps mixed_precision "
@@ -119,18 +114,17 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
         check=checks.existing_checkpoint,
     )
     left_to_right: bool = switch(
-        "Train a left-to-right model: tokens attend only to earlier ones. "
-        "Saved in the bert_config.json of --output_dir."
+        "Train a left-to-right model: tokens attend only to earlier ones."
     )
     may_initialize: str = checks.regex_option(
-        "Regular expression of weights to initialize randomly if they are "
-        "missing in --init_checkpoint, for example ^cls/. Weights that "
+        "Regular expression of weights to initialize randomly if "
+        "--init_checkpoint lacks them, for example ^cls/. Weights that "
         "--may_skip also matches may have another shape.",
         "",
     )
     may_skip: str = checks.regex_option(
-        "Regular expression of weights to ignore in --init_checkpoint if the "
-        "model does not have them.",
+        "Regular expression of weights in --init_checkpoint to ignore if the "
+        "model lacks them.",
         "",
     )
     max_seq_length: int = option(
@@ -145,8 +139,7 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
         heading="Training",
     )
     overwrite_output_dir: bool = switch(
-        "Remove the earlier run in --output_dir and start a new one, instead "
-        "of resuming it.",
+        "Remove the earlier run in --output_dir instead of resuming it.",
         needs="do_train",
     )
     do_train: bool = switch("Whether to train.")
@@ -166,26 +159,32 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
     save_checkpoints_steps: int = count("Steps between checkpoints.", 1000)
     keep_checkpoint_max: int = count("Number of newest checkpoints to keep.", 5)
     plots: bool = switch(
-        "Draw training_curves and, for classification with up to 100 classes, "
-        "confusion_matrix, as .png and .html.",
+        "Draw training curves and, for up to 100 classes, a confusion matrix.",
         check=checks.installed("matplotlib"),
     )
     iterations_per_loop: int = count(
-        "Training steps per call of the compiled function. Default without a "
-        "TPU: 1.",
-        1000,
+        "Training steps per compiled call. Default without a TPU: 1.", 1000
     )
     gradient_accumulation_steps: int = count(
         "Micro-batches per step: less memory, more time.", 1
     )
     mixed_precision: str = choice(
-        "Compute layers in 16 bits; weights and losses stay in float32. "
-        "bfloat16: for TPUs and recent GPUs. float16: with loss scaling.",
+        "Compute layers in 16 bits. bfloat16: for TPUs and recent GPUs. "
+        "float16: with loss scaling.",
         "none|bfloat16|float16",
     )
     jit_compile: bool = switch("Compile with XLA, as is always done on TPUs.")
     remat: bool = switch(
         "Recompute activations in the backward pass: less memory, more time."
+    )
+    do_eval: bool = switch(
+        "Whether to evaluate on the development set.", heading="Evaluation"
+    )
+    eval_batch_size: int = count("Examples per evaluation step.", 8)
+    eval_every: int = amount(
+        "Training steps between evaluations, of which the best checkpoint is "
+        "kept and used. 0: evaluate only at the end.",
+        0,
     )
 
     def __post_init__(self) -> None:
@@ -224,7 +223,12 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
     @property
     def used_splits(self) -> list[str]:
         """Which of `train`, `dev` and `test` are read."""
-        raise NotImplementedError
+        is_used = {
+            "train": self.do_train,
+            "dev": self.do_eval or (self.do_train and self.eval_every),
+            "test": getattr(self, "do_predict", False),  # Only fine-tuning.
+        }
+        return [split for split in is_used if is_used[split]]
 
     @property
     def steps_per_call(self) -> int:

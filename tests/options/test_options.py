@@ -4,6 +4,7 @@ import dataclasses
 import importlib
 import json
 import os
+import pathlib
 import typing
 
 import pytest
@@ -24,6 +25,7 @@ from official_bert.options import (
     RunSquad,
     VisualizeAttention,
 )
+from official_bert.options.training import read_train_options
 
 
 @pytest.fixture(autouse=True)
@@ -36,6 +38,7 @@ def directory(tmp_path, monkeypatch):
     for name in ("text.txt", "vocab.txt", "a.tfrecord", "model.ckpt.index"):
         (tmp_path / name).touch()
     (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe.csv")
     monkeypatch.chdir(tmp_path)
 
 
@@ -83,17 +86,13 @@ def make(options, **changes):
     return options(**VALID[options] | changes)
 
 
-def limits(field):
-    low, high = field.metadata["between"] or (field.metadata["at_least"], None)
-    return [(n, step) for n, step in [(low, -1), (high, 1)] if n is not None]
-
-
 def test_every_number_has_bounds():
     assert {
         field.name
         for options in VALID
         for field in dataclasses.fields(options)
-        if type(field.default) in (int, float) and not limits(field)
+        if type(field.default) in (int, float)
+        and field.metadata["between"] is field.metadata["at_least"] is None
     } == {
         "random_seed",
         "null_score_diff_threshold",
@@ -101,8 +100,10 @@ def test_every_number_has_bounds():
     }
 
 
-@pytest.mark.parametrize("options", VALID)
-def test_every_option_has_a_known_heading_and_a_help_text(options):
+@pytest.mark.parametrize("options", [*VALID, RunClassifierWithTfhub])
+def test_options_name_their_command_and_have_headings_and_help_texts(options):
+    command = importlib.import_module(options.command.removesuffix(".py"))
+    assert typing.get_type_hints(command.main)["options"] is options
     for field in dataclasses.fields(options):
         assert field.metadata["heading"] in HEADINGS
         assert field.metadata["help"].endswith(".")
@@ -121,6 +122,7 @@ EXPORT = {"do_export": True}
 LITE = {"export_tflite": True}
 SWEEP = {"sweep": "seed=1..2"}
 EVALUATE = {"do_train": False, "do_eval": True}
+PIPE = {"task_name": "csv", "train_file": "pipe.csv", "data_dir": None}
 PREDICT = {"do_predict": True, "predict_file": "text.txt"}
 ONE_BEST = {"version_2_with_negative": True, "n_best_size": 1}
 INVALID = [
@@ -171,6 +173,7 @@ INVALID = [
     (RunClassifier, {**EXPORT, **LITE, "bilstm_size": 8}, "tflite .*--bilstm_"),
     (RunClassifier, {**EXPORT, **SWEEP}, "conflicts with --do_export"),
     (RunClassifier, {**EXPORT, "export_dir": "vocab.txt/a"}, "be writable"),
+    (RunClassifier, PIPE, "--train_file=pipe.csv .*can be read only once"),
     (RunClassifier, LITE, "tflite needs --do_export"),
     (RunClassifier, {"export_dir": "there"}, "=there needs --do_export"),
     (RunSquad, {"train_file": None}, "--do_train needs --train_file"),
@@ -189,13 +192,6 @@ def test_unusable_value_is_an_error(options, changes, message):
         make(options, **changes)
 
 
-def test_table_in_a_pipe_is_an_error(tmp_path):
-    os.mkfifo(tmp_path / "train.csv")
-    names = {"train_file": str(tmp_path / "train.csv"), "data_dir": None}
-    with pytest.raises(InputError, match="can be read only once"):
-        make(RunClassifier, task_name="csv", **names)
-
-
 USABLE = [
     (BuildVocab, {"bert_config_file": "new.json"}),
     (CREATE, {"input_file": "text.txt,*.txt"}),
@@ -209,24 +205,16 @@ USABLE = [
 ]
 
 
-def test_json_of_options_has_the_command_and_all_values():
-    given = make(RunPretraining, output_dir="\udce9", **EVALUATE)  # Not UTF-8.
-    record = json.loads(given.to_json().encode())
-    assert record["command"] == "run_pretraining.py"
-    assert RunPretraining(**record["options"]) == given
-
-
 @pytest.mark.parametrize(("options", "changes"), USABLE)
 def test_usable_values_are_accepted(options, changes):
     make(options, **changes)
 
 
-@pytest.mark.parametrize(
-    "options", [RunClassifier, RunClassifierWithTfhub, RunPretraining, RunSquad]
-)
-def test_options_name_their_command(options):
-    command = importlib.import_module(options.command.removesuffix(".py"))
-    assert typing.get_type_hints(command.main)["options"] is options
+def test_json_of_options_has_the_command_and_all_values():
+    given = make(RunPretraining, output_dir="\udce9", **EVALUATE)  # Not UTF-8.
+    record = json.loads(given.to_json().encode())
+    assert record["command"] == "run_pretraining.py"
+    assert RunPretraining(**record["options"]) == given
 
 
 def test_output_files_are_separated_by_commas():
@@ -244,3 +232,42 @@ def test_output_files_are_separated_by_commas():
 )
 def test_default_of_iterations_per_loop_applies_to_tpus_only(given, steps):
     assert make(RunPretraining, **given).steps_per_call == steps
+
+
+def write_train_options(**record):
+    record = {"command": "run_classifier.py", **record}
+    pathlib.Path("train_options.json").write_text(json.dumps(record))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("max_seq_length", "64"),
+        ("layerwise_lr_decay", {"a": 1}),
+        ("id_column", ["a"]),
+    ],
+)
+def test_value_of_another_type_in_a_run_directory_is_an_error_unless_given(
+    name, value
+):
+    given = {"do_eval": True, "output_dir": "."}
+    write_train_options(options={**VALID[RunClassifier], name: value})
+    message = rf"train_options\.json: `{name}` must be a"
+    with pytest.raises(InputError, match=message):
+        RunClassifier.complete(given)
+    assert RunClassifier.complete({**given, name: None})[name] is None
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"options": []},
+        {"options": "a"},
+        {"fingerprints": None},
+        {"fingerprints": {"training data": 3}},
+    ],
+)
+def test_record_of_another_form_in_a_run_directory_is_an_error(record):
+    write_train_options(**record)
+    with pytest.raises(InputError, match=r"train_options\.json: `options`"):
+        read_train_options(".")
