@@ -116,7 +116,7 @@ def _build(pipeline: Any, settings: Settings, names: Sequence[str]) -> None:
         | "BeginBlock" >> beam.FlatMap(begin_block, settings)
     )
     complete, incomplete = (
-        begun | f"Kind{kind}" >> beam.Filter(_is_kind, kind)
+        begun | f"Kind{kind}" >> beam.Filter(lambda x, k: x[0][0] == k, kind)
         for kind in (_BUCKET, _RANGE)
     )
     finished = (
@@ -132,10 +132,6 @@ def _build(pipeline: Any, settings: Settings, names: Sequence[str]) -> None:
         | "GroupParts" >> beam.GroupByKey()
         | "JoinBuckets" >> beam.Map(join_buckets, settings)
     )
-
-
-def _is_kind(item: tuple[Any, Any], kind: int) -> bool:
-    return bool(item[0][0] == kind)
 
 
 class Place(NamedTuple):
@@ -156,9 +152,8 @@ def read_blocks(file: tuple[int, str], settings: Settings) -> Iterator[Block]:
         )
         blocks = corpus.blocks_of_lines(lines, whole_documents=True)
         for place, block in enumerate(blocks):
-            parts = corpus.blocks_of_lines(block)
-            tokenized = (corpus.tokenize(settings, part) for part in parts)
-            yield (number, place), corpus.in_memory(tokenized)
+            tokenized = corpus.tokenize(settings, block)
+            yield (number, place), corpus.in_memory([tokenized])
     # Beam would retry after an exception, and change its type.
     except InputError as error:
         yield (number, -1), str(error)
