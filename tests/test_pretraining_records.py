@@ -186,16 +186,15 @@ def test_evaluation_has_the_same_masks_every_time(folder, tmp_path):
     ) == pytest.approx(first, rel=1e-6)
 
 
-REPLICAS = {"distribution_strategy": "mirrored", "iterations_per_loop": 2}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("records", "changes"),
     [
-        ("packed", REPLICAS),
-        ("packed", {"jit_compile": True}),
-        ("packed_static", {}),
+        (
+            "packed",
+            {"distribution_strategy": "mirrored", "iterations_per_loop": 2},
+        ),
+        ("packed_static", {"jit_compile": True}),
     ],
 )
 def test_packed_records_train_and_evaluate_both_tasks(

@@ -89,14 +89,6 @@ def test_alphabet_is_limited_to_the_most_frequent_characters():
     assert tokens[NUM_SPECIAL:] == ["x", "##x"]
 
 
-def test_words_of_known_characters_are_never_unknown(english):
-    tokens = learning.learn(english, vocab_size=1000)
-    chars = [t for t in tokens if len(t) == 1 and t.isalnum()]
-    rng = random.Random(1)
-    words = {"".join(rng.choices(chars, k=9)): 1 for _ in range(500)}
-    assert learning.count_tokens(tokens, words)["[UNK]"] == 0
-
-
 def test_words_of_more_than_200_characters_are_ignored():
     rng = random.Random(1)
     long = {"".join(rng.choices("abcdefg", k=201)): 9 for _ in range(5)}
