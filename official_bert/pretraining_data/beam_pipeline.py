@@ -12,9 +12,9 @@ join_buckets   bucket files -> an output file
 ```
 
 Workers share the input files and the directory of the first output file,
-nothing else; the vocabulary is part of the pipeline. A random segment B is
-drawn where its document is: segment A and the key of the pair are sent there.
-So no worker needs the whole corpus.
+nothing else; the vocabulary is copied there. A random segment B is drawn where
+its document is: segment A and the key of the pair are sent there. So no worker
+needs the whole corpus.
 
 Steps may run twice, because their results depend only on their input, and files
 are replaced atomically. There are no side inputs, which the DaskRunner computes
@@ -63,11 +63,12 @@ _PLAN, _COUNTS = "plan.json", "counts.json"
 def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
     """Writes the instances of text files; see `generator.run`."""
     pipeline = _make_pipeline(options)
-    vocabulary = files.read_text(options.vocab_file)
     outputs = options.output_files()
     first = _absolute(outputs[0])
     with parallel.temporary_directory(first) as directory:
-        settings = Settings(options, directory, vocabulary)
+        vocab_copy = os.path.join(directory, "vocab.txt")
+        files.write_text(vocab_copy, files.read_text(options.vocab_file))
+        settings = Settings(options, directory, vocab_copy)
         settings.check_vocabulary()
         with pipeline:
             _build(pipeline, settings, [_absolute(name) for name in names])
