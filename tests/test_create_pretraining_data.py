@@ -68,20 +68,22 @@ def test_globs_and_gzip_give_the_same_records_for_the_same_seed(directory):
     assert make(directory, input_file=parts, random_seed=1) != expected
 
 
-@pytest.mark.parametrize("token", ["Berlin", "berlin"])
-@pytest.mark.parametrize("do_lower_case", [True, False])
+@pytest.mark.parametrize(
+    ("token", "do_lower_case", "advice"),
+    [
+        ("Berlin", True, ["Add"]),
+        ("berlin", True, []),
+        ("Berlin", False, []),
+        ("berlin", False, ["Omit"]),
+    ],
+)
 def test_text_of_another_casing_than_the_vocabulary_is_a_warning(
-    directory, caplog, token, do_lower_case
+    directory, caplog, token, do_lower_case, advice
 ):
     with open(directory / "vocab.txt", "a", encoding="utf-8") as file:
         file.write(f"{token}\n")
     make(directory, do_lower_case=do_lower_case)
-    expected = {
-        ("Berlin", True): ["Add --nodo_lower_case"],
-        ("berlin", False): ["Omit --nodo_lower_case"],
-    }.get((token, do_lower_case), [])
-    found = re.findall("(?:Add|Omit) --nodo_lower_case", caplog.text)
-    assert found == expected
+    assert re.findall("(Add|Omit) --nodo_lower_case", caplog.text) == advice
 
 
 def test_few_predictions_for_long_sequences_are_a_warning(directory, caplog):

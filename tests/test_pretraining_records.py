@@ -18,6 +18,7 @@ RECORDS = {
     "static": {"masking": "static"},
     "dynamic": {},
     "words": {"do_whole_word_mask": True, "max_ngram": 3},
+    "plain_words": {"do_whole_word_mask": True, "num_workers": 0},
     "packed": {"pack_sequences": True},
     # By the generator of the original implementation.
     "plain_static": {"masking": "static", "num_workers": 0},
@@ -65,15 +66,16 @@ def test_unmasked_records_hold_the_instances_of_masked_ones(folder):
     np.testing.assert_array_equal(dynamic["num_to_predict"][:, 0], counts)
 
 
-@pytest.mark.parametrize("name", ["dynamic", "words"])
+@pytest.mark.parametrize("name", ["dynamic", "words", "plain_words"])
 def test_word_starts_are_positions_of_tokens_that_may_be_masked(folder, name):
     found = parse(folder, name)
+    assert not np.any(found["input_ids"] == 4)  # [MASK]
     for row, ids in enumerate(found["input_ids"]):
         for place, token in enumerate(ids):
             start = found["word_starts"][row, place]
             if token < 5:  # [PAD], [CLS] or [SEP].
                 assert start == 0
-            elif name == "words" and token == 7 and place > 1:
+            elif "words" in name and token == 7 and place > 1:
                 assert 0 < start < place  # "##s"
             else:
                 assert start == place
@@ -117,16 +119,6 @@ def test_fewer_packed_rows_hold_all_instances(folder, name, plain_name, read):
     num_plain = len(plain["input_ids"])
     assert len(packed["input_ids"]) < num_plain / 2
     assert packed["next_sentence_weights"].sum() == num_plain
-
-
-def test_default_mode_writes_unmasked_records_too(folder, tmp_path):
-    changes = {"masking": "dynamic", "do_whole_word_mask": True, **SIZES}
-    pretraining_records.make(folder, tmp_path / "out", **changes)
-    found = pretraining_records.parse(tmp_path / "out", 64, 12, None, True)
-    assert not np.any(found["input_ids"] == 4)  # [MASK]
-    np.testing.assert_array_equal(
-        found["word_starts"] > 0, found["input_ids"] > 4
-    )
 
 
 @pytest.fixture
@@ -186,16 +178,15 @@ def test_evaluation_has_the_same_masks_every_time(folder, tmp_path):
     ) == pytest.approx(first, rel=1e-6)
 
 
-REPLICAS = {"distribution_strategy": "mirrored", "iterations_per_loop": 2}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("records", "changes"),
     [
-        ("packed", REPLICAS),
-        ("packed", {"jit_compile": True}),
-        ("packed_static", {}),
+        (
+            "packed",
+            {"distribution_strategy": "mirrored", "iterations_per_loop": 2},
+        ),
+        ("packed_static", {"jit_compile": True}),
     ],
 )
 def test_packed_records_train_and_evaluate_both_tasks(

@@ -12,9 +12,9 @@ join_buckets   bucket files -> an output file
 ```
 
 Workers share the input files and the directory of the first output file,
-nothing else; the vocabulary is part of the pipeline. A random segment B is
-drawn where its document is: segment A and the key of the pair are sent there.
-So no worker needs the whole corpus.
+nothing else; the vocabulary is copied there. A random segment B is drawn where
+its document is: segment A and the key of the pair are sent there. So no worker
+needs the whole corpus.
 
 Steps may run twice, because their results depend only on their input, and files
 are replaced atomically. There are no side inputs, which the DaskRunner computes
@@ -63,11 +63,12 @@ _PLAN, _COUNTS = "plan.json", "counts.json"
 def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
     """Writes the instances of text files; see `generator.run`."""
     pipeline = _make_pipeline(options)
-    vocabulary = files.read_text(options.vocab_file)
     outputs = options.output_files()
     first = _absolute(outputs[0])
     with parallel.temporary_directory(first) as directory:
-        settings = Settings(options, directory, vocabulary)
+        vocab_copy = os.path.join(directory, "vocab.txt")
+        files.write_text(vocab_copy, files.read_text(options.vocab_file))
+        settings = Settings(options, directory, vocab_copy)
         settings.check_vocabulary()
         with pipeline:
             _build(pipeline, settings, [_absolute(name) for name in names])
@@ -116,7 +117,7 @@ def _build(pipeline: Any, settings: Settings, names: Sequence[str]) -> None:
         | "BeginBlock" >> beam.FlatMap(begin_block, settings)
     )
     complete, incomplete = (
-        begun | f"Kind{kind}" >> beam.Filter(_is_kind, kind)
+        begun | f"Kind{kind}" >> beam.Filter(lambda x, k: x[0][0] == k, kind)
         for kind in (_BUCKET, _RANGE)
     )
     finished = (
@@ -132,10 +133,6 @@ def _build(pipeline: Any, settings: Settings, names: Sequence[str]) -> None:
         | "GroupParts" >> beam.GroupByKey()
         | "JoinBuckets" >> beam.Map(join_buckets, settings)
     )
-
-
-def _is_kind(item: tuple[Any, Any], kind: int) -> bool:
-    return bool(item[0][0] == kind)
 
 
 class Place(NamedTuple):
@@ -156,9 +153,8 @@ def read_blocks(file: tuple[int, str], settings: Settings) -> Iterator[Block]:
         )
         blocks = corpus.blocks_of_lines(lines, whole_documents=True)
         for place, block in enumerate(blocks):
-            parts = corpus.blocks_of_lines(block)
-            tokenized = (corpus.tokenize(settings, part) for part in parts)
-            yield (number, place), corpus.in_memory(tokenized)
+            tokenized = corpus.tokenize(settings, block)
+            yield (number, place), corpus.in_memory([tokenized])
     # Beam would retry after an exception, and change its type.
     except InputError as error:
         yield (number, -1), str(error)

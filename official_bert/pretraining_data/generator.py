@@ -155,14 +155,11 @@ def feature_batches(
         spans, positions, replacements = zip(*batch, strict=True)
         pairs = np.array(spans, np.int64)
         input_ids = instance_records.make_sequences(text, pairs, settings)
-        if settings.options.masking == "dynamic":
-            yield instance_records.make_unmasked_features(
-                pairs, input_ids, settings
+        masked = None
+        if settings.options.masking == "static":
+            masked = masking.MaskedTokens(
+                np.repeat(np.arange(len(batch)), [*map(len, positions)]),
+                np.array([*itertools.chain(*positions)], np.int64),
+                np.array([*itertools.chain(*replacements)], np.int64),
             )
-            continue
-        masked = masking.MaskedTokens(
-            np.repeat(np.arange(len(batch)), [*map(len, positions)]),
-            np.array([*itertools.chain(*positions)], np.int64),
-            np.array([*itertools.chain(*replacements)], np.int64),
-        )
         yield instance_records.make_features(pairs, input_ids, masked, settings)

@@ -3,7 +3,7 @@
 import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -74,50 +74,55 @@ def make_sequences(corpus: Corpus, pairs: Offsets, settings: Settings) -> Ints:
 def make_features(
     pairs: Offsets,
     input_ids: Ints,
-    masked: masking.MaskedTokens,
+    masked: masking.MaskedTokens | None,
     settings: Settings,
 ) -> Columns:
-    """Masks sequences in place; returns features of `pretraining_schema`."""
+    """Masks sequences in place; returns features of `pretraining_schema`.
+
+    Returns features of `unmasked_schema` if `masked` is None.
+    """
+    layout = make_layout(pairs, input_ids.shape[1])
+    if masked is None:
+        others = _word_features(input_ids, layout, settings)
+    else:
+        others = _mask(input_ids, masked, settings)
+    return {
+        "input_ids": input_ids,
+        "input_mask": layout.is_token.astype(np.uint8),
+        "segment_ids": layout.is_segment_b.astype(np.uint8),
+        "next_sentence_labels": pairs[:, 4:5],  # `is_random_next`.
+        **others,
+    }
+
+
+def _mask(
+    input_ids: Ints, masked: masking.MaskedTokens, settings: Settings
+) -> Columns:
     rows, positions, replacements = masked
     labels = input_ids[rows, positions]
     is_kept = replacements == masking.KEEP
     input_ids[rows, positions] = np.where(is_kept, labels, replacements)
-    predictions = np.zeros(
-        (3, len(pairs), settings.options.max_predictions_per_seq), np.int32
-    )
+    max_predictions = settings.options.max_predictions_per_seq
+    predictions = np.zeros((3, len(input_ids), max_predictions), np.int32)
     values = np.stack([positions, labels, np.ones_like(labels)])
     predictions[:, rows, masking.ranks(rows)] = values
     return {
-        **_text_features(pairs, input_ids),
         "masked_lm_positions": predictions[0],
         "masked_lm_ids": predictions[1],
         "masked_lm_weights": predictions[2].astype(np.float32),
     }
 
 
-def make_unmasked_features(
-    pairs: Offsets, input_ids: Ints, settings: Settings
+def _word_features(
+    input_ids: Ints, layout: Layout, settings: Settings
 ) -> Columns:
-    """Returns features of `unmasked_schema`."""
-    layout = make_layout(pairs, input_ids.shape[1])
     is_continuation = settings.is_continuation[input_ids]
     is_start = masking.word_starts(layout.is_maskable, is_continuation)
     starts = np.where(is_start, np.arange(input_ids.shape[1]), 0)
     starts = np.maximum.accumulate(starts, axis=1) * layout.is_maskable
     return {
-        **_text_features(pairs, input_ids),
         "word_starts": starts,
         "num_to_predict": settings.num_to_predict[layout.lengths, np.newaxis],
-    }
-
-
-def _text_features(pairs: Offsets, input_ids: Ints) -> dict[str, Any]:
-    layout = make_layout(pairs, input_ids.shape[1])
-    return {
-        "input_ids": input_ids,
-        "input_mask": layout.is_token.astype(np.uint8),
-        "segment_ids": layout.is_segment_b.astype(np.uint8),
-        "next_sentence_labels": pairs[:, 4:5],  # `is_random_next`.
     }
 
 

@@ -142,15 +142,11 @@ def mask_sequences(
     keys: _Keys,
     max_ngram: int = 1,
 ) -> MaskedTokens:
-    """Masks at most `num_to_predict` tokens in each of n sequences.
+    """Masks at most `num_to_predict` [n] tokens in each of n sequences.
 
-    Args:
-        is_maskable: [n, S], false for [CLS], [SEP] and padding.
-        is_continuation: [n, S], whether a token is masked with the one before.
-        num_to_predict: [n], at most S.
-        replacements: The replacements of chosen tokens.
-        keys: [n], a random number for each sequence.
-        max_ngram: Maximum number of words or tokens masked together.
+    `is_maskable` [n, S] is false for [CLS], [SEP] and padding;
+    `is_continuation` [n, S] marks tokens that are masked with the token before
+    them. The keys [n] are random numbers.
     """
     length = is_maskable.shape[1]
     order = random_numbers(keys[:, np.newaxis], np.arange(length))

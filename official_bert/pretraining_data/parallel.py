@@ -300,17 +300,15 @@ def encode_sequences(
 def _features(
     pairs: KeyedPairs, input_ids: Ints, settings: Settings
 ) -> Columns:
-    if settings.options.masking == "dynamic":
-        return instance_records.make_unmasked_features(
-            pairs, input_ids, settings
+    masked = None
+    if settings.options.masking == "static":
+        layout = instance_records.make_layout(pairs, input_ids.shape[1])
+        masked = masking.mask_sequences(
+            layout.is_maskable,
+            settings.is_continuation[input_ids],
+            settings.num_to_predict[layout.lengths],
+            settings.replacements,
+            pairs[:, _KEY].astype(np.uint64),
+            settings.options.max_ngram,
         )
-    layout = instance_records.make_layout(pairs, input_ids.shape[1])
-    masked = masking.mask_sequences(
-        layout.is_maskable,
-        settings.is_continuation[input_ids],
-        settings.num_to_predict[layout.lengths],
-        settings.replacements,
-        pairs[:, _KEY].astype(np.uint64),
-        settings.options.max_ngram,
-    )
     return instance_records.make_features(pairs, input_ids, masked, settings)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import tempfile
 from typing import Any
 
 import numpy as np
@@ -27,22 +26,17 @@ class Settings:
 
     options: CreatePretrainingData
     corpus_directory: str = ""  # The tokenized corpus, if it is in files.
-    vocabulary: str = ""  # The content of the file, for other machines.
+    vocab_copy: str = ""  # A copy of `--vocab_file`, for other machines.
 
     def __reduce__(self) -> tuple[Any, ...]:
-        fields = self.options, self.corpus_directory, self.vocabulary
+        fields = self.options, self.corpus_directory, self.vocab_copy
         return _received_settings, fields
 
     @functools.cached_property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of `--vocab_file`."""
-        do_lower_case = self.options.do_lower_case
-        if not self.vocabulary:
-            return Tokenizer(self.options.vocab_file, do_lower_case)
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(self.vocabulary.encode())
-            file.flush()
-            return Tokenizer(file.name, do_lower_case)
+        vocab_file = self.vocab_copy or self.options.vocab_file
+        return Tokenizer(vocab_file, self.options.do_lower_case)
 
     @functools.cached_property
     def is_continuation(self) -> npt.NDArray[np.bool_]:

@@ -12,8 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from official_bert.errors import InputError
 from official_bert.tokenization import characters
-from official_bert.tokenization.full_tokenizer import WordpieceTokenizer
-from official_bert.tokenization.normalize import normalize
+from official_bert.tokenization.full_tokenizer import (
+    BasicTokenizer,
+    WordpieceTokenizer,
+)
 
 # Longer words are unknown with any vocabulary.
 _LONGEST_WORD = WordpieceTokenizer(()).max_input_chars_per_word
@@ -25,9 +27,10 @@ def count_words(
     lines: Iterable[str], do_lower_case: bool = True
 ) -> Counter[str]:
     """Counts the words of a text, as split by `BasicTokenizer`."""
+    tokenizer = BasicTokenizer(do_lower_case)
     words: Counter[str] = Counter()
     for line in lines:
-        words.update(normalize(line, do_lower_case).split())
+        words.update(tokenizer.tokenize(line))
     return words
 
 
@@ -53,21 +56,12 @@ def learn(
 ) -> list[str]:
     """Learns tokens by merging the most frequent neighbors in the words.
 
-    Args:
-        word_counts: {word: frequency}, from `count_words`.
-        vocab_size: Maximum number of tokens.
-        min_count: Minimum frequency of tokens longer than one character.
-        num_unused: Number of [unusedN] tokens.
-        limit_alphabet: Maximum number of characters, the most frequent ones.
-            Words with other characters are unknown.
-
-    Returns:
-        The special tokens, the characters, the characters as continuations, and
-        longer tokens, the most frequent first. The order of `word_counts` does
-        not matter.
-
-    Raises:
-        InputError: `vocab_size` is too small for special tokens and characters.
+    `word_counts` is {word: frequency}, in any order. Returns at most
+    `vocab_size` tokens: the special tokens, the characters, the characters as
+    continuations, and longer tokens that occur at least `min_count` times, the
+    most frequent first. Words with other characters than the `limit_alphabet`
+    most frequent ones are unknown. Raises `InputError` if `vocab_size` is too
+    small for special tokens and characters.
     """
     # TensorFlow Text's trainer needs 75 times as long for 30,522 tokens.
     import tokenizers  # Only needed for learning.

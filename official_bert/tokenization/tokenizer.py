@@ -91,8 +91,7 @@ class Tokenizer(FullTokenizer):
             end = offset + len(part)
             words: Iterable[Aligned] = [(part, [(offset, end)])]
             if not is_token:
-                do_lower_case = self.do_lower_case
-                words = align(part, offset, do_lower_case)
+                words = align(part, offset, self.do_lower_case)
             for word, char_spans in words:
                 of_word = self.wordpiece_tokenizer.tokenize(word)
                 tokens += of_word

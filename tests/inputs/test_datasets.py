@@ -39,12 +39,6 @@ def data(tmp_path_factory):
     )
 
 
-@pytest.fixture(autouse=True)
-def seeded():
-    """TensorFlow does not shuffle with multiples of 2**31 - 1."""
-    keras.utils.set_random_seed(1)
-
-
 def labels(batches):
     return [int(i) for batch in batches for i in batch["label_ids"][:, 0]]
 

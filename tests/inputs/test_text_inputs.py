@@ -58,30 +58,22 @@ def test_bytes_are_texts_and_no_texts_are_an_empty_batch(tokenizer):
     assert bert(**encode(tokenizer, [])).pooled_output.shape == (0, 128)
 
 
+TABLE = types.SimpleNamespace(columns=["text", "label"])  # As in pandas.
+SINGLE = ["He laughed.", b"He laughed.", {"text": ["a"]}, TABLE]
+MISSING = [None, float("nan"), ["a"], ["a", None]]
+
+
 @pytest.mark.parametrize(
-    ("how", "message"),
+    ("texts", "how", "message"),
     [
-        ({"max_seq_length": 2}, "at least 3"),
-        ({"padding": True}, "'longest' or"),
+        (["He laughed."], {"max_seq_length": 2}, "at least 3"),
+        (["He laughed."], {"padding": True}, "'longest' or"),
+        *((texts, {}, r"such as \[text\]") for texts in SINGLE),
+        *((["a", text], {}, r"pairs of .*texts\[1\] = ") for text in MISSING),
     ],
 )
-def test_invalid_length_or_padding_is_an_error(tokenizer, how, message):
+def test_wrong_texts_length_or_padding_are_an_error(
+    tokenizer, texts, how, message
+):
     with pytest.raises(InputError, match=message):
-        encode(tokenizer, ["He laughed."], **how)
-
-
-TABLE = types.SimpleNamespace(columns=["text", "label"])  # As in pandas.
-
-
-@pytest.mark.parametrize(
-    "texts", ["He laughed.", b"He laughed.", {"text": ["a"]}, TABLE]
-)
-def test_single_text_or_table_is_an_error(tokenizer, texts):
-    with pytest.raises(InputError, match=r"such as \[text\]"):
-        encode(tokenizer, texts)
-
-
-@pytest.mark.parametrize("text", [None, float("nan"), ["a"], ["a", None]])
-def test_missing_text_is_an_error(tokenizer, text):
-    with pytest.raises(InputError, match=r"pairs of .*texts\[1\] = "):
-        encode(tokenizer, ["He laughed.", text])
+        encode(tokenizer, texts, **how)

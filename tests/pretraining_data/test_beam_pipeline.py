@@ -134,28 +134,28 @@ def test_steps_in_any_order_make_the_records_of_workers(
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "message"),
+    ("pattern", "name", "content", "message"),
     [
-        ("3.txt", b"the cat\nsat \xff\n", r"3.txt:2: text must be UTF-8"),
-        ("3.txt.gz", b"the cat", r"3.txt.gz:1: invalid gzip data"),
+        (
+            "[0-9].txt",
+            "3.txt",
+            b"the cat\nsat \xff\n",
+            "3.txt:2: text must be UTF-8",
+        ),
+        ("*.gz", "3.txt.gz", b"the cat", "3.txt.gz:1: invalid gzip data"),
+        ("[23].txt", "3.txt", b"\n", "must contain text"),
     ],
 )
-def test_damaged_file_is_reported(inputs, without_beam, name, content, message):
+def test_unusable_file_is_reported(
+    inputs, without_beam, pattern, name, content, message
+):
     (inputs / name).write_bytes(content)
     (inputs / "a").write_text("before")
     names = sorted(inputs.iterdir())
     with pytest.raises(InputError, match=message):
-        make_both(inputs, input_file=f"{inputs}/[0-9].txt*")
+        make_both(inputs, input_file=f"{inputs}/{pattern}")
     assert sorted(inputs.iterdir()) == names
     assert (inputs / "a").read_text() == "before"
-
-
-def test_text_without_documents_is_reported(inputs, without_beam):
-    for path in inputs.glob("*.txt"):
-        if path.name != "vocab.txt":
-            path.write_text("\n")
-    with pytest.raises(InputError, match="must contain text"):
-        make_both(inputs)
 
 
 @pytest.mark.parametrize(

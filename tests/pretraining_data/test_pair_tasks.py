@@ -75,15 +75,17 @@ def test_pairs_are_spans_of_documents(inputs, tmp_path, nsp, num_workers):
     directory, borders, _ = inputs
     out = tmp_path / "out"
     make(directory, out, nsp=nsp, num_workers=num_workers, dupe_factor=3)
-    labels = []
+    labels, other_documents = [], []
     num_touching = num_short = 0
     for ids, segments, label in instances(out):
         assert ids[0] == CLS
         a, b = words_of(ids[segments == 0][1:]), words_of(ids[segments == 1])
         labels.append(label)
-        if nsp == "next" and label:  # Of any two documents.
+        if nsp == "next" and label:
             assert is_in_one_document(a, borders)
             assert is_in_one_document(b, borders)
+            assert not is_in_one_document(sorted([*a, *b]), borders)
+            other_documents.append(np.searchsorted(borders, b[-1], "right"))
             continue
         span = np.concatenate([b, a] if label else [a, b])
         assert is_in_one_document(span, borders)
@@ -101,6 +103,8 @@ def test_pairs_are_spans_of_documents(inputs, tmp_path, nsp, num_workers):
         assert scipy.stats.chisquare(counts).pvalue > 1e-3
     else:
         assert 0.5 < np.mean(labels) < 0.8
+        counts = np.histogram(other_documents, 20, (1, 301))[0]
+        assert scipy.stats.chisquare(counts).pvalue > 1e-3
 
 
 @both_modes

@@ -1,13 +1,12 @@
 """Learned vocabularies: their tokens, order, size and usefulness."""
 
-import collections
 import random
 from pydoc_data.topics import topics
 
 import pytest
 
 from official_bert.errors import InputError
-from official_bert.tokenization import BasicTokenizer, learning
+from official_bert.tokenization import learning
 
 ENGLISH = "\n".join(text for _, text in sorted(topics.items()))
 FOREIGN = (
@@ -25,14 +24,6 @@ NUM_SPECIAL = 104  # Of the default `num_unused`.
 @pytest.fixture(scope="module")
 def english():
     return learning.count_words(ENGLISH.split("\n"))
-
-
-@pytest.mark.parametrize("do_lower_case", [True, False])
-def test_words_are_those_of_the_basic_tokenizer(do_lower_case):
-    lines = FOREIGN.split("\n")
-    tokenize = BasicTokenizer(do_lower_case).tokenize
-    expected = collections.Counter(w for line in lines for w in tokenize(line))
-    assert learning.count_words(lines, do_lower_case) == expected
 
 
 def test_special_tokens_are_followed_by_characters_and_longer_tokens():
@@ -87,14 +78,6 @@ def test_alphabet_is_limited_to_the_most_frequent_characters():
     # Ties are resolved by code point.
     tokens = learning.learn({"y": 1, "x": 1}, vocab_size=200, limit_alphabet=1)
     assert tokens[NUM_SPECIAL:] == ["x", "##x"]
-
-
-def test_words_of_known_characters_are_never_unknown(english):
-    tokens = learning.learn(english, vocab_size=1000)
-    chars = [t for t in tokens if len(t) == 1 and t.isalnum()]
-    rng = random.Random(1)
-    words = {"".join(rng.choices(chars, k=9)): 1 for _ in range(500)}
-    assert learning.count_tokens(tokens, words)["[UNK]"] == 0
 
 
 def test_words_of_more_than_200_characters_are_ignored():
