@@ -284,13 +284,9 @@ def options_from_flags(
 def quiet_imports() -> Iterator[None]:
     """Discards the lines that TensorFlow writes to stderr when it is imported.
 
-    No setting of TensorFlow hides these lines. They are discarded only if
-    TF_CPP_MIN_LOG_LEVEL is 3. `run` sets this value unless --verbose is given
-    or the variable has another value. Within the block, Keras does not import
-    `_UNUSED_BY_KERAS`.
-
-    Commands import TensorFlow in `main`, so that errors in flags do not wait
-    for it.
+    No setting of TensorFlow hides them. They are discarded if
+    TF_CPP_MIN_LOG_LEVEL is 3, which `run` sets unless --verbose or another
+    value is given. Within the block, Keras does not import `_UNUSED_BY_KERAS`.
     """
     if os.environ.get(_LOG_LEVEL) != _FATAL_ONLY:
         yield

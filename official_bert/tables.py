@@ -73,20 +73,18 @@ class Row(NamedTuple):
         return self.cells[column]
 
     def _no_column(self, column: str) -> InputError:
-        names = self.columns
-        by_lower_case = {name.lower(): name for name in names}
-        near = difflib.get_close_matches(
-            column.lower(), by_lower_case, n=1, cutoff=0.6
-        )
-        flag = self.flags.get(column)
+        names, flag = self.columns, self.flags.get(column)
+        has_numbers = "0" in self.cells  # Not in JSON Lines.
         hint = "Check the file."
         if flag:
             hint = f"Set {flag} to one of these."
-            if "0" in self.cells:  # Not in JSON Lines.
-                hint += (
-                    " If the file has no header, add --nohas_header and set "
-                    f"{flag} to the number of a column, from 0."
-                )
+        if flag and has_numbers:
+            hint += (
+                " If the file has no header, add --nohas_header and set "
+                f"{flag} to the number of a column, from 0."
+            )
+        by_lower_case = {name.lower(): name for name in names}
+        near = difflib.get_close_matches(column.lower(), by_lower_case, n=1)
         if advice := _separator_advice(names):
             hint = advice
         elif near:
@@ -95,9 +93,9 @@ class Row(NamedTuple):
             hint = "Columns are counted from 0."
         elif "0" in names:
             hint = "Without a header, give the numbers of columns, from 0."
-        shown = f" ({flag})" if flag else ""
         # JSON objects have their own keys.
-        where = self.path if "0" in self.cells else self.where
+        where = self.path if has_numbers else self.where
+        shown = f" ({flag})" if flag else ""
         return InputError(
             f"{where}: must have a column {column!r}{shown}. Received: "
             f"{listed(names) or 'none'}. {hint}"
@@ -130,7 +128,7 @@ class Row(NamedTuple):
         if is_whole or (isinstance(value, float) and math.isfinite(value)):
             return json.dumps(value)
         must = "be a word or a number"
-        if value is None or str(value).isspace() or value == "":
+        if value is None or not str(value).strip():
             must = "not be empty: fill it in, or remove the row"
         raise self.error(column, must, value)
 
@@ -257,32 +255,20 @@ def _read_tsv(path: str) -> Iterator[_NumberedCells]:
             yield line, text.split("\t")
 
 
-@functools.cache  # Files are read several times.
-def _report_delimiter(path: str, delimiter: str) -> None:
-    logging.info("%s: columns are separated by %r", path, delimiter)
-
-
-@functools.cache
-def _report_empty(path: str, line: int) -> None:
-    logging.warning(
-        "%s:%d: the row is empty. Empty rows are ignored", path, line
-    )
+_log_once = functools.cache(logging.log)  # Files are read several times.
 
 
 def _read_csv(path: str) -> Iterator[_NumberedCells]:
     csv.field_size_limit(2**31 - 1)  # Documents exceed the default.
-    lines = (line + "\n" for _, line in files.numbered_lines(path))
-    start = []  # The lines up to the first that is not blank.
-    for text in lines:
-        start.append(text)
-        if text.strip():
-            break
-    first_line = "".join(start[-1:])
+    all_lines = (line + "\n" for _, line in files.numbered_lines(path))
+    lines, ahead = itertools.tee(all_lines)  # A pipe can be read only once.
+    first_line = next(filter(str.strip, ahead), "")
+    del ahead  # Otherwise, all lines would stay in memory.
     delimiter, is_named = _delimiter(first_line), _SEPARATOR.match(first_line)
     if delimiter != ",":
-        _report_delimiter(path, delimiter)
-    all_lines = itertools.chain(start, lines)
-    reader = csv.reader(all_lines, delimiter=delimiter, strict=True)
+        message = "%s: columns are separated by %r"
+        _log_once(logging.INFO, message, path, delimiter)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     line, advice = 1, ""  # `line` is the one on which a row begins.
     try:
         for cells in reader:
@@ -317,8 +303,7 @@ def _delimiter(first_line: str) -> str:
 def csv_style(path: str) -> tuple[str, str]:
     """Returns the separator of a table in CSV, and its byte-order mark or "".
 
-    Spreadsheet programs in many countries need a semicolon to find the columns
-    of a CSV file, and a byte-order mark to read it as UTF-8.
+    Spreadsheet programs in many countries need a semicolon and this mark.
     """
     first_line = next(filter(str.strip, files.read_lines(path)), "")
     mark = "\ufeff" if first_line.startswith("\ufeff") else ""
@@ -350,7 +335,8 @@ def _name_cells(
             first_empty = first_empty or line
             continue
         if first_empty:  # Not at the end, where spreadsheets write such rows.
-            _report_empty(path, first_empty)
+            message = "%s:%d: the row is empty. Empty rows are ignored"
+            _log_once(logging.WARNING, message, path, first_empty)
         if not width:
             width, advice = len(cells), _separator_advice(cells) or advice
             if has_header:

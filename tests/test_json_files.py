@@ -68,7 +68,6 @@ def test_json_value_becomes_a_value_of_the_declared_type(kind, value, expected):
     [
         (int, "128", "`name` must be an int"),
         (int, 64.5, "`name` must be an int"),
-        (int, float("inf"), "`name` must be an int"),
         (int, True, "`name` must be an int"),
         (int, None, "`name` must be an int"),
         (bool, 1, "`name` must be a bool"),
@@ -79,7 +78,6 @@ def test_json_value_becomes_a_value_of_the_declared_type(kind, value, expected):
         (dict, ["a"], "`name` must be an object"),
         (TEXTS, None, "`name` must be a list"),
         (TEXTS, "ab", "`name` must be a list"),
-        (TEXTS, {}, "`name` must be a list"),
         (TEXTS, ["a", 1], "`name` must be a str.* 1"),
         (TEXTS | None, 3, "`name` must be a list"),
         (json_files.Count, 0, "`name` must be between 1 and 2147483647"),
