@@ -6,12 +6,15 @@ import os
 import pathlib
 import re
 import shutil
+import signal
+import subprocess
+import sys
+import time
 
 import keras
 import numpy as np
 import pytest
 from support import ROOT, command_lines, conversions, hub_server
-from support.processes import run_python
 
 from official_bert import model_formats, pretrained
 from official_bert.config import BertConfig
@@ -256,9 +259,17 @@ class Hub:
     def run(self, *arguments, **environment):
         """Runs Python in a process that uses the server."""
         self.server.requests.clear()
-        server = self.server.environment(self.folder)
-        env = os.environ | server | environment
-        return run_python(*arguments, status=None, env=env)
+        line = [sys.executable, *arguments]
+        with subprocess.Popen(
+            line,
+            env=os.environ | self.server.environment(self.folder) | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as self.process:
+            streams = self.process.communicate()
+        status = self.process.returncode
+        return subprocess.CompletedProcess(line, status, *streams)
 
     def find(self, model, **environment):
         """Finds a model and downloads its weights; returns files or error."""
@@ -328,6 +339,37 @@ def test_download_that_ends_early_is_completed_by_the_next_run(hub):
     assert "HF_HUB_OFFLINE" in error
     hub.server.cut_after = None
     assert hub.has(hub.find("owner/name"))
+
+
+@pytest.mark.slow
+def test_killed_download_is_completed_by_the_next_run(hub, directory):
+    weights = hub.add("owner/name") / "model.safetensors"
+    # huggingface_hub writes 10 MiB at a time.
+    weights.write_bytes(os.urandom(25 * 2**20))
+    sizes = []
+
+    def kill():
+        deadline = time.monotonic() + 60
+        while not sum(sizes) and time.monotonic() < deadline:
+            partial = directory.rglob("*.incomplete")
+            sizes[:] = [path.stat().st_size for path in partial]
+            time.sleep(0.01)
+        hub.process.kill()
+
+    hub.server.cut_after, hub.server.at_cut = 15 * 2**20, kill
+    hub.find("owner/name")
+    assert hub.process.returncode == -signal.SIGKILL
+    assert 0 < sum(sizes) < weights.stat().st_size
+    error = hub.find("owner/name", HF_HUB_OFFLINE="1")
+    assert "owner/name cannot be downloaded" in error
+    assert "HF_HUB_OFFLINE" in error
+    hub.server.cut_after = None
+    completed = hub.find("owner/name").init_checkpoint
+    names = os.listdir(completed)
+    assert {*names, "README.md"} == {*os.listdir(weights.parent)}
+    for name in names:
+        expected = (weights.parent / name).read_bytes()
+        assert pathlib.Path(completed, name).read_bytes() == expected
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ class HubServer(http.server.ThreadingHTTPServer):
     Attributes:
         requests: (method, path) of all requests.
         cut_after: If set, files end after this many bytes.
+        at_cut: Called there, before the connection is closed.
         restricted: Repositories that need permission.
     """
 
@@ -29,6 +30,7 @@ class HubServer(http.server.ThreadingHTTPServer):
         self.root = pathlib.Path(root)
         self.requests = []
         self.cut_after = None
+        self.at_cut = lambda: None
         self.restricted = ()
 
     def environment(self, folder):
@@ -85,6 +87,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(content[:cut_after])
+            if cut_after and cut_after < len(content):
+                self.server.at_cut()
             self.close_connection |= cut_after is not None
 
     def answer_api(self, repository, what):
