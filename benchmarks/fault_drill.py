@@ -314,7 +314,6 @@ def _equal(one: dict[Any, Any], other: dict[Any, Any]) -> str:
 
 
 def main(num_kills: str = "20", seed: str = "1", name: str = "") -> None:
-    """Prints a row for each scenario."""
     tf.get_logger().setLevel("ERROR")
     print("scenario                kills saving   equal scalars  equal files")
     with tempfile.TemporaryDirectory() as folder:

@@ -67,7 +67,6 @@ Results = list[dict[str, float]]
 
 
 def run(script: str, flags: Mapping[str, Any]) -> None:
-    """Prints a command and runs it."""
     words = [f"--{name}={value}" for name, value in flags.items()]
     print("python", script, *words, flush=True)
     subprocess.run([sys.executable, script, *words], check=True)
@@ -241,7 +240,6 @@ def rows(name: str, found: Mapping[str, Any]) -> list[str]:
 
 
 def parse_arguments() -> argparse.Namespace:
-    """Returns the command line's arguments."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -266,7 +264,6 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Trains, then prints the table; with --figure, also draws."""
     arguments = parse_arguments()
     table = [
         "| task | metric | random weights | batch, rate |"

@@ -67,7 +67,6 @@ class Progress(NamedTuple):
 
 
 def main(text_file: str, directory: str, minutes: str = "120") -> None:
-    """Prints a row for each command."""
     text_file, directory = map(os.path.abspath, (text_file, directory))
     os.makedirs(directory, exist_ok=True)
     texts = prepare(text_file, directory)
@@ -101,7 +100,6 @@ def prepare(text_file: str, directory: str) -> str:
 def commands(
     text_file: str, directory: str, texts: str, minutes: float
 ) -> list[Soak]:
-    """Returns the commands to watch."""
     records = os.path.join(directory, "records-{}.tfrecord")
     outputs = [records.format(number) for number in range(10)]
     few = os.path.join(directory, "few.txt")

@@ -143,7 +143,6 @@ def row(case: Case, found: BySize) -> str:
 
 
 def main() -> None:
-    """Prints a row for each case."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
