@@ -67,7 +67,6 @@ def make_step(
 
 
 def main(*cells: str) -> None:
-    """Prints a row for each cell and kind."""
     print("model     kind       static  dynamic   cost")
     for name in cells or ("tiny", "mini"):
         cell = CELLS[name]

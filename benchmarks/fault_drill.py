@@ -7,10 +7,12 @@ the scenarios whose names contain it. README.md describes what is compared, and
 the columns.
 """
 
-import glob
+import collections
+import contextlib
 import json
 import multiprocessing
 import os
+import pathlib
 import random
 import re
 import runpy
@@ -19,7 +21,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -53,18 +55,6 @@ class Kill(NamedTuple):
 
     num_accesses: int
     delay: float
-
-
-class Outcome(NamedTuple):
-    """The results of a run.
-
-    Attributes:
-        scalars: {(step, name): all values found}, as bytes.
-        files: {path: content} of all files except events.
-    """
-
-    scalars: dict[tuple[int, str], set[bytes]]
-    files: dict[str, bytes]
 
 
 def scenarios(folder: str) -> list[Scenario]:
@@ -263,30 +253,26 @@ def is_saving(output_dir: str) -> bool:
     return max(steps, default=0) > newest_step(output_dir)
 
 
-def outcome(output_dir: str) -> Outcome:
-    """Reads all events and all other files."""
-    scalars: dict[tuple[int, str], set[bytes]] = {}
-    for step, name, value in _scalars(output_dir):
-        if name != "examples_per_second":
-            scalars.setdefault((step, name), set()).add(value)
-    found = {}
-    for path in glob.glob(f"{output_dir}/**", recursive=True):
-        if os.path.isfile(path) and "events.out." not in path:
-            with open(path, "rb") as file:
-                found[os.path.relpath(path, output_dir)] = file.read()
-    return Outcome(scalars, found)
-
-
-def _scalars(output_dir: str) -> Iterator[tuple[int, str, bytes]]:
-    pattern = os.path.join(output_dir, "**", "events.out.*")
-    for path in glob.glob(pattern, recursive=True):
-        try:
-            for event in tf.compat.v1.train.summary_iterator(path):
+def read_scalars(output_dir: str) -> dict[tuple[int, str], set[bytes]]:
+    """Returns {(step, name): all values found} of all event files."""
+    scalars = collections.defaultdict(set)
+    for path in pathlib.Path(output_dir).rglob("events.out.*"):
+        # The run may have been killed while writing it.
+        with contextlib.suppress(tf.errors.DataLossError):
+            for event in tf.compat.v1.train.summary_iterator(str(path)):
                 for value in event.summary.value:
                     array = tf.make_ndarray(value.tensor)
-                    yield event.step, value.tag, array.tobytes()
-        except tf.errors.DataLossError:
-            pass  # The run was killed while writing it.
+                    scalars[event.step, value.tag].add(array.tobytes())
+    return {k: v for k, v in scalars.items() if k[1] != "examples_per_second"}
+
+
+def read_files(output_dir: str) -> dict[str, bytes]:
+    """Returns {path: content} of all files except events."""
+    return {
+        str(path.relative_to(output_dir)): path.read_bytes()
+        for path in pathlib.Path(output_dir).rglob("*")
+        if path.is_file() and "events.out." not in path.name
+    }
 
 
 def row(
@@ -309,9 +295,10 @@ def row(
         step = newest_step(output_dir)
         print(scenario.name, kill, step, num_saving, file=sys.stderr)
     run(scenario, folder)
-    one, other = outcome(whole), outcome(output_dir)
-    scalars = _equal(one.scalars, other.scalars)
-    files = _equal(one.files, other.files)
+    scalars, files = (
+        _equal(read(whole), read(output_dir))
+        for read in (read_scalars, read_files)
+    )
     shutil.rmtree(whole)
     shutil.rmtree(output_dir)
     return (
@@ -327,7 +314,6 @@ def _equal(one: dict[Any, Any], other: dict[Any, Any]) -> str:
 
 
 def main(num_kills: str = "20", seed: str = "1", name: str = "") -> None:
-    """Prints a row for each scenario."""
     tf.get_logger().setLevel("ERROR")
     print("scenario                kills saving   equal scalars  equal files")
     with tempfile.TemporaryDirectory() as folder:

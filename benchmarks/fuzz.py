@@ -308,14 +308,6 @@ def _on_alarm(*_: Any) -> None:
     raise _Hang
 
 
-def _prepare_process() -> None:
-    logging.set_verbosity(logging.FATAL)
-    tf.get_logger().setLevel("ERROR")
-    for number in (signal.SIGPROF, signal.SIGALRM):
-        signal.signal(number, _on_alarm)
-    faulthandler.enable()
-
-
 @contextlib.contextmanager
 def fuzzer(inputs: str, faults: str) -> Iterator[Fuzzer]:
     """Yields a fuzzer in a temporary directory, which becomes the current.
@@ -324,38 +316,29 @@ def fuzzer(inputs: str, faults: str) -> Iterator[Fuzzer]:
     """
     origin, faults = os.getcwd(), os.path.abspath(faults)
     inputs = os.path.abspath(inputs)
-    with tempfile.TemporaryDirectory() as folder:
-        work = os.path.join(folder, "work")
-        try:
-            _prepare_process()
-            with _quiet():
-                if not os.path.isdir(inputs):
-                    os.makedirs(f"{inputs}.new")
-                    os.chdir(f"{inputs}.new")
-                    fuzz_cases.write_inputs()
-                    os.rename(f"{inputs}.new", inputs)
-                shutil.copytree(inputs, work)
-                os.chdir(work)
-                yield Fuzzer(inputs, faults)
-        finally:
-            os.chdir(origin)
-            for number in (signal.SIGPROF, signal.SIGALRM):
-                signal.signal(number, signal.SIG_DFL)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+    logging.set_verbosity(logging.FATAL)
+    tf.get_logger().setLevel("ERROR")
+    faulthandler.enable()
+    for number in (signal.SIGPROF, signal.SIGALRM):
+        signal.signal(number, _on_alarm)
     with (
+        tempfile.TemporaryDirectory() as folder,
         open(os.devnull, "w") as null,
         contextlib.redirect_stdout(null),
         contextlib.redirect_stderr(null),
     ):
-        yield
-
-
-def _limit_address_space() -> None:
-    limit = _memory("VmSize") + _ADDRESS_LIMIT
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        try:
+            if not os.path.isdir(inputs):
+                os.makedirs(f"{inputs}.new")
+                os.chdir(f"{inputs}.new")
+                fuzz_cases.write_inputs()
+                os.rename(f"{inputs}.new", inputs)
+            work = os.path.join(folder, "work")
+            shutil.copytree(inputs, work)
+            os.chdir(work)
+            yield Fuzzer(inputs, faults)
+        finally:
+            os.chdir(origin)
 
 
 def main() -> None:
@@ -368,7 +351,8 @@ def main() -> None:
     stdout = sys.stdout
     with fuzzer("build/fuzz/inputs", "build/fuzz/faults") as found:
         end = time.monotonic() + 60 * arguments.minutes
-        _limit_address_space()
+        limit = _memory("VmSize") + _ADDRESS_LIMIT
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         while time.monotonic() < end:
             for reader in READERS:
                 if time.monotonic() < end:

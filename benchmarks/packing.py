@@ -66,7 +66,6 @@ def count(data: records.RecordFiles) -> tuple[int, float]:
 
 
 def steps(config: BertConfig, data: records.RecordFiles) -> Iterator[float]:
-    """Yields the seconds of each step."""
     keras.utils.set_random_seed(1)
     _, step = training_step(PretrainingModel(config), PretrainingObjective())
     for batch in datasets.training_batches(data, BATCH_SIZE, seed=1):
@@ -86,7 +85,6 @@ def median_seconds(
 
 
 def main(vocab_file: str, model: str, *corpora: str) -> None:
-    """Prints two rows for each corpus."""
     print(
         "corpus          size  packed     rows  padding  s / step  tokens / s"
     )

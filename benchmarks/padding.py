@@ -58,7 +58,6 @@ def ours(
     num_steps: int,
     pad_to: str,
 ) -> float:
-    """Returns the seconds of our steps."""
     keras.utils.set_random_seed(1)
     batches = datasets.finetuning_batches(
         data,
@@ -81,7 +80,6 @@ def ours(
 
 
 def theirs(python: str, rows: str, config: BertConfig, *settings: str) -> float:
-    """Returns the seconds of the Trainer's steps."""
     command = [python, TRAINER, rows, config.to_json_string(), *settings]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return float(done.stdout.split()[-1])
@@ -117,7 +115,6 @@ def main(
     python: str = "",
     max_steps: str = "0",
 ) -> None:
-    """Prints a row for each task."""
     config = SIZES[model]
     tokenizer = Tokenizer(vocab_file)
     squad = SquadTask(data=SquadData(f"{data_dir}/squad/train-v1.1.json"))

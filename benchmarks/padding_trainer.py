@@ -51,7 +51,6 @@ def main(
     length: str,
     pad_to: str,
 ) -> None:
-    """Trains and prints the seconds."""
     with open(path, encoding="utf-8") as file:
         rows = json.load(file)
     config = transformers.BertConfig(**json.loads(config_json))

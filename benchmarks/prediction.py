@@ -21,7 +21,6 @@ LENGTH = 128
 
 
 def main(directory: str, vocab_file: str, n: str, *models: str) -> None:
-    """Prints a row for each model."""
     task = glue.make_task("sst2", directory)
     examples = task.data.read("train")[: int(n)]
     tokenizer = Tokenizer(vocab_file)

@@ -23,7 +23,6 @@ _HIGHEST = 8.0  # End of the loss axis. Losses start at 10.
 
 
 def main(path: str, *curves: str) -> None:
-    """Writes the figure."""
     with figures.figure(7.2, 5.4) as figure:
         axes = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
         for curve, color in zip(curves, itertools.cycle(_COLORS), strict=False):

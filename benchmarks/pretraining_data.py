@@ -21,7 +21,6 @@ COMMAND = os.path.join(
 
 
 def seconds(mode: str, input_file: str, vocab_file: str) -> float:
-    """Returns the seconds of the command."""
     with tempfile.TemporaryDirectory() as directory:
         command = [
             *(sys.executable, COMMAND, f"--input_file={input_file}"),
@@ -37,7 +36,6 @@ def seconds(mode: str, input_file: str, vocab_file: str) -> float:
 
 
 def main(corpus: str, vocab_file: str) -> None:
-    """Prints a row for each mode."""
     with tempfile.NamedTemporaryFile("wb") as head:
         with open(corpus, "rb") as source:
             head.writelines(itertools.islice(source, NUM_LINES))

@@ -29,7 +29,7 @@ FEW = (100, 1000, 10000)
 NUM_FINALISTS = 3  # Settings of the grid that are trained with all seeds.
 STARTS = {"random": {"init_checkpoint": ""}, "pre-trained": {}}
 COLORS = {"random": "#8a94a3", "pre-trained": "#1d5fbf"}
-FLAGS = {
+FLAGS: dict[str, Any] = {
     "do_train": True,
     "pad_to": "bucket",
     "eval_batch_size": 32,
@@ -67,10 +67,17 @@ Results = list[dict[str, float]]
 
 
 def run(script: str, flags: Mapping[str, Any]) -> None:
-    """Prints a command and runs it."""
     words = [f"--{name}={value}" for name, value in flags.items()]
     print("python", script, *words, flush=True)
     subprocess.run([sys.executable, script, *words], check=True)
+
+
+def flags_of(
+    name: str, start: str, arguments: argparse.Namespace
+) -> dict[str, Any]:
+    """Returns the flags that all runs of a task have."""
+    flags = {**FLAGS, "model": arguments.model}
+    return {**flags, **TASKS[name].flags, **STARTS[start]}
 
 
 def sweep(output_dir: str, flags: Mapping[str, Any], **values: Any) -> Any:
@@ -90,13 +97,10 @@ def classify(
     """
     task = TASKS[name]
     flags = {
-        **FLAGS,
-        "model": arguments.model,
+        **flags_of(name, start, arguments),
         "task_name": name,
         "data_dir": os.path.join(arguments.data_dir, task.directory),
         "num_train_epochs": 4,
-        **task.flags,
-        **STARTS[start],
     }
     grid = {
         "train_batch_size": arguments.batch_sizes,
@@ -123,26 +127,23 @@ def answer(
 ) -> tuple[dict[str, Any], Results]:
     """Returns the setting of SQuAD 1.1, and its results for each seed."""
     data_dir = os.path.join(arguments.data_dir, TASKS[name].directory)
+    flags = {
+        **flags_of(name, start, arguments),
+        **SQUAD_SETTING,
+        "do_eval": True,
+        "eval_pad_to": "bucket",
+        "train_file": f"{data_dir}/train-v1.1.json",
+        "predict_file": f"{data_dir}/dev-v1.1.json",
+        "num_train_epochs": 2,
+    }
     results = []
     for seed in range(1, arguments.seeds + 1):
         directory = os.path.join(output_dir, f"seed={seed}")
         path = os.path.join(directory, "eval_results.json")
         if not os.path.exists(path):
-            flags = {
-                **FLAGS,
-                "model": arguments.model,
-                "do_eval": True,
-                "eval_pad_to": "bucket",
-                "train_file": f"{data_dir}/train-v1.1.json",
-                "predict_file": f"{data_dir}/dev-v1.1.json",
-                "num_train_epochs": 2,
-                "output_dir": directory,
-                "seed": seed,
-                **TASKS[name].flags,
-                **SQUAD_SETTING,
-                **STARTS[start],
-            }
-            run("run_squad.py", flags)
+            run(
+                "run_squad.py", {**flags, "output_dir": directory, "seed": seed}
+            )
         results.append(json_files.read(path))
     return SQUAD_SETTING, results
 
@@ -151,23 +152,19 @@ def with_few_examples(
     name: str, start: str, arguments: argparse.Namespace
 ) -> list[list[float]]:
     """Returns the accuracies for each number of examples in `FEW`."""
-    task = TASKS[name]
     output_dir = os.path.join(arguments.output_dir, "few", name)
     accuracies = []
     for number in FEW:
         part = os.path.join(output_dir, "data", str(number))
-        source = os.path.join(arguments.data_dir, task.directory)
+        source = os.path.join(arguments.data_dir, TASKS[name].directory)
         more_flags = write_part(source, part, number)
         flags = {
-            **FLAGS,
+            **flags_of(name, start, arguments),
             **FEW_SETTING,
-            "model": arguments.model,
             "task_name": name,
             "data_dir": part,
             "num_train_epochs": max(4, 10000 // number),
-            **task.flags,
             **more_flags,
-            **STARTS[start],
         }
         output = os.path.join(output_dir, start, str(number))
         runs = sweep(output, flags, seed=range(1, arguments.seeds + 1))
@@ -181,15 +178,13 @@ def write_part(source: str, directory: str, number: int) -> dict[str, str]:
     Returns more flags of the task.
     """
     if os.path.exists(f"{source}/train.tsv"):  # GLUE: a header, then examples.
-        with open(f"{source}/train.tsv", encoding="utf-8") as file:
-            text = "".join(itertools.islice(file, number + 1))
-        files.write_text(f"{directory}/train.tsv", text)
+        lines = files.read_lines(f"{source}/train.tsv")
+        head = itertools.islice(lines, number + 1)
+        files.write_text(f"{directory}/train.tsv", "\n".join(head) + "\n")
         shutil.copy(f"{source}/dev.tsv", directory)
         return {}
-    with open(f"{source}/train.txt", encoding="utf-8") as file:
-        text = file.read()
-    sentences = text.split("\n\n")
-    few = "".join(f"{sentence}\n\n" for sentence in sentences[:number])
+    text = files.read_text(f"{source}/train.txt")
+    few = "".join(f"{part}\n\n" for part in text.split("\n\n")[:number])
     files.write_text(f"{directory}/train.txt", few)
     shutil.copy(f"{source}/dev.txt", directory)
     # A few sentences do not have all tags.
@@ -245,7 +240,6 @@ def rows(name: str, found: Mapping[str, Any]) -> list[str]:
 
 
 def parse_arguments() -> argparse.Namespace:
-    """Returns the command line's arguments."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -270,7 +264,6 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Trains, then prints the table; with --figure, also draws."""
     arguments = parse_arguments()
     table = [
         "| task | metric | random weights | batch, rate |"

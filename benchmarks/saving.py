@@ -25,7 +25,6 @@ from official_bert.training.objectives import PretrainingObjective
 
 
 def main(model_name: str = "base", rounds: str = "3", steps: str = "8") -> None:
-    """Prints a row for each round."""
     cell = step.Cell(model_name, 1, 128)
     model = PretrainingModel(cell.config)
     optimizer, train = step.training_step(model, PretrainingObjective())

@@ -14,7 +14,7 @@ files of all its processes, and its progress per second of processor time, which
 other programs on the machine disturb less than its progress per second.
 """
 
-import errno
+import contextlib
 import fcntl
 import itertools
 import os
@@ -27,7 +27,7 @@ import sys
 import termios
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -67,7 +67,6 @@ class Progress(NamedTuple):
 
 
 def main(text_file: str, directory: str, minutes: str = "120") -> None:
-    """Prints a row for each command."""
     text_file, directory = map(os.path.abspath, (text_file, directory))
     os.makedirs(directory, exist_ok=True)
     texts = prepare(text_file, directory)
@@ -101,7 +100,6 @@ def prepare(text_file: str, directory: str) -> str:
 def commands(
     text_file: str, directory: str, texts: str, minutes: float
 ) -> list[Soak]:
-    """Returns the commands to watch."""
     records = os.path.join(directory, "records-{}.tfrecord")
     outputs = [records.format(number) for number in range(10)]
     few = os.path.join(directory, "few.txt")
@@ -173,13 +171,8 @@ def watch(soak: Soak, directory: str) -> tuple[list[Sample], list[Progress]]:
     def sample() -> None:
         while process.poll() is None:
             seconds = time.monotonic() - start
-            megabytes = open_files = 0.0
-            for part in _tree(root):
-                try:
-                    megabytes += part.memory_info().rss / 1e6
-                    open_files += part.num_fds()
-                except psutil.Error:  # It has just ended.
-                    continue
+            megabytes = _total(root, lambda part: part.memory_info().rss / 1e6)
+            open_files = _total(root, psutil.Process.num_fds)
             samples.append(Sample(seconds, megabytes, int(open_files)))
             if seconds > 60 * soak.minutes:
                 process.terminate()
@@ -194,7 +187,9 @@ def watch(soak: Soak, directory: str) -> tuple[list[Sample], list[Progress]]:
                 if name.decode().strip() == soak.bar:
                     seconds = time.monotonic() - start
                     done = float(number) * _UNITS[unit]
-                    progress.append(Progress(seconds, _cpu_time(root), done))
+                    # Includes child processes that have ended.
+                    cpu = _total(root, lambda part: sum(part.cpu_times()[:4]))
+                    progress.append(Progress(seconds, cpu, done))
     thread.join()
     process.wait()
     if not progress or (process.returncode and soak.minutes == float("inf")):
@@ -207,28 +202,21 @@ def _read(terminal: int) -> Iterator[bytes]:
     try:
         while text := os.read(terminal, 1 << 16):
             yield text
-    except OSError as error:
-        if error.errno != errno.EIO:  # How Linux reports the end.
-            raise
+    except OSError:  # How Linux reports the end.
+        pass
     finally:
         os.close(terminal)
 
 
-def _tree(root: psutil.Process) -> list[psutil.Process]:
-    try:
-        return [root, *root.children(recursive=True)]
-    except psutil.Error:
-        return []
-
-
-def _cpu_time(root: psutil.Process) -> float:
-    """Returns the seconds of all processes, also of those that have ended."""
+def _total(
+    root: psutil.Process, measure: Callable[[psutil.Process], float]
+) -> float:
+    """Returns the sum over a process and its descendants that still run."""
     total = 0.0
-    for part in _tree(root):
-        try:
-            total += sum(part.cpu_times()[:4])
-        except psutil.Error:
-            continue
+    with contextlib.suppress(psutil.Error):
+        for process in [root, *root.children(recursive=True)]:
+            with contextlib.suppress(psutil.Error):
+                total += measure(process)
     return total
 
 

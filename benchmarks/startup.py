@@ -89,7 +89,6 @@ def train_peer(model: str, path: str) -> None:
 
 
 def predict_peer(model: str) -> None:
-    """Prints the prediction of the pipeline."""
     import transformers
 
     classify = transformers.pipeline("text-classification", model)
@@ -156,7 +155,6 @@ def measure(python: str, folder: str, model: str) -> dict[str, list[float]]:
 
 
 def main(python: str, rounds: str = "3") -> None:
-    """Prints a row for each model and kind of command."""
     from benchmarks.sizes import SIZES
 
     print(f"{'model':6}{'kind':9}{'ours':>6}{'peer':>7}  ratio")

@@ -196,7 +196,6 @@ def json_output(command: list[str]) -> Any:
 
 
 def main() -> None:
-    """Prints a row for each cell and kind."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer", action="append", default=[])
     parser.add_argument("--cells", nargs="*", default=list(CELLS))

@@ -228,7 +228,6 @@ def seconds(step: Callable[[], Any], rounds: int) -> list[float]:
 def main(
     peer: str, config_file: str, batch_file: str, kind: str, rounds: str
 ) -> None:
-    """Prints the seconds as JSON."""
     with open(config_file, encoding="utf-8") as file:
         config = json.load(file)
     with np.load(batch_file) as arrays:

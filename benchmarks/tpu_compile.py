@@ -47,18 +47,12 @@ LARGEST_BATCH = 4096
 
 # The result of `tpu_compiler.compile_module`.
 Compiled = Mapping[str, Any]
+# Results for batch sizes, which are strings as in JSON.
+BySize = dict[str, Compiled]
 
 
 def compile_hlo(python: str, hlo: bytes) -> Compiled:
-    """Runs the compiler in a separate process.
-
-    Args:
-        python: The Python to run it in.
-        hlo: The result of `Step.lower`.
-
-    Returns:
-        The result of `tpu_compiler.compile_module`.
-    """
+    """Runs the compiler on the result of `Step.lower`, in another Python."""
     with tempfile.NamedTemporaryFile(suffix=".hlo") as file:
         file.write(hlo)
         file.flush()
@@ -86,55 +80,30 @@ def sizes() -> Iterator[int]:
         yield from (digits << exponent for digits in range(4, 8))
 
 
-class Results:
-    """A file of all results.
-
-    Attributes:
-        found: {case: {batch size: result of `compile_hlo`}}.
-    """
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.found: dict[str, dict[str, Compiled]] = {}
-        if os.path.exists(path):
-            self.found = json_files.read_object(path)
-
-    def add(self, case: Case, batch_size: int, compiled: Compiled) -> None:
-        """Adds a result."""
-        self.found.setdefault(case.name, {})[str(batch_size)] = compiled
-        files.write_text(self.path, json.dumps(self.found, indent=1) + "\n")
-
-    def is_fit(self, case: Case, batch_size: int) -> bool | None:
-        """Whether a size fits; None if it was not compiled."""
-        compiled = self.found.get(case.name, {}).get(str(batch_size))
-        return None if compiled is None else "error" not in compiled
-
-    def largest(self, case: Case) -> tuple[int, Compiled] | None:
-        """Returns the largest batch that fits, and its result."""
-        fitting = [
-            (int(size), compiled)
-            for size, compiled in self.found.get(case.name, {}).items()
-            if "error" not in compiled
-        ]
-        return max(fitting, key=lambda pair: pair[0]) if fitting else None
-
-
-def measure(case: Case, python: str, results: Results, bar: Any) -> None:
-    """Searches the largest batch that fits."""
+def measure(
+    case: Case,
+    options: argparse.Namespace,
+    results: dict[str, BySize],
+    bar: Any,
+) -> None:
+    """Searches the largest batch that fits; adds results to the file."""
+    found = results.setdefault(case.name, {})
     step: Step | None = None
 
     def is_too_large(size: int) -> bool:
         nonlocal step
-        if results.is_fit(case, size) is None:
+        if str(size) not in found:
             bar.set_postfix_str(f"{case.name} x {size}")
             step = step or Step(case)
-            compiled = compile_hlo(python, step.lower(size))
-            results.add(case, size, compiled)
+            compiled = compile_hlo(options.python, step.lower(size))
+            found[str(size)] = compiled
+            text = json.dumps(results, indent=1) + "\n"
+            files.write_text(options.results, text)
             bar.write(f"{case.name} x {size}: {_one_line(compiled)}")
-        return not results.is_fit(case, size)
+        return "error" in found[str(size)]
 
     tried = list(itertools.takewhile(LARGEST_BATCH.__ge__, sizes()))
-    # Its answer is in `results`, with every size that it tries.
+    # Its answer is in `found`, with every size that it tries.
     bisect.bisect_left(tried, True, key=is_too_large)
 
 
@@ -150,14 +119,15 @@ HEADER = (
 )
 
 
-def row(case: Case, results: Results) -> str:
-    """Returns a line under `HEADER`; an empty one if nothing was compiled."""
-    found = results.largest(case)
-    if not found:
+def row(case: Case, found: BySize) -> str:
+    """Returns a line under `HEADER`; an empty one if no batch fits."""
+    fitting = [int(size) for size in found if "error" not in found[size]]
+    if not fitting:
         return ""
-    batch_size, compiled = found
+    batch_size = max(fitting)
+    compiled = found[str(batch_size)]
     next_size = next(size for size in sizes() if size > batch_size)
-    mark = " " if results.is_fit(case, next_size) is False else "+"
+    mark = " " if str(next_size) in found else "+"
     seconds = max(
         compiled["operations"] / OPERATIONS_PER_SECOND,
         compiled["traffic"] / BYTES_PER_SECOND,
@@ -173,7 +143,6 @@ def row(case: Case, results: Results) -> str:
 
 
 def main() -> None:
-    """Prints a row for each case."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -187,12 +156,14 @@ def main() -> None:
         for case in tpu_steps.CASES
         if any(fnmatch.fnmatch(case.name, name) for name in options.case)
     ]
-    results = Results(options.results)
+    results: dict[str, BySize] = {}
+    if os.path.exists(options.results):
+        results = json_files.read_object(options.results)
     with progress.bar(cases, description="Cases", unit="case") as bar:
         for case in bar:
-            measure(case, options.python, results, bar)
+            measure(case, options, results, bar)
     print(HEADER)
-    print("\n".join(filter(None, (row(case, results) for case in cases))))
+    print("\n".join(filter(None, (row(c, results[c.name]) for c in cases))))
 
 
 if __name__ == "__main__":

@@ -40,7 +40,6 @@ def main(options: PythonEnglish) -> None:
     every_nth = slice(options.held_out - 1, None, options.held_out)
     held_out, train = documents[every_nth], documents.copy()
     del train[every_nth]
-    files.make_directory(options.output_dir)
     for name, part in (("train.txt", train), ("held_out.txt", held_out)):
         files.write_text(os.path.join(options.output_dir, name), corpus(part))
     sentences = [sentence for document in documents for sentence in document]

@@ -75,7 +75,6 @@ def main(options: PythonSignatures) -> None:
             f"Received: {counts}. Use another distribution of Python, or "
             "another --held_out."
         )
-    files.make_directory(options.output_dir)
     for name, functions in parts.items():
         rows = pairs(functions, random.Random(options.seed))
         path = os.path.join(options.output_dir, f"{name}.tsv")

@@ -34,7 +34,6 @@ def main(options: PythonWordOrder) -> None:
     rows = label(sentences, random.Random(options.seed))
     lines = ("\t".join(row) + "\n" for row in (("text", "label"), *rows))
     path = f"{options.output_dir}/sentences.tsv"
-    files.make_directory(options.output_dir)
     files.write_text(path, "".join(lines))
     print(f"{len(rows):,} sentences in {path}")
 

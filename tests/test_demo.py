@@ -3,7 +3,6 @@
 import dataclasses
 import importlib
 import os
-import pathlib
 import re
 import shlex
 import signal
@@ -25,20 +24,6 @@ SMALL = {
     "num_attention_heads": 2,
     "intermediate_size": 8,
 }
-
-
-def all_steps(directory):
-    chapters = demo.chapters(directory).values()
-    return [step for steps in chapters for step in steps]
-
-
-def test_every_step_runs_an_existing_command():
-    root = pathlib.Path(demo.ROOT)
-    steps = all_steps("demo")
-    for step in steps:
-        assert (root / step.command[0]).is_file()
-        assert step.result.startswith("demo/")
-    assert len({step.result for step in steps}) == len(steps)
 
 
 def run_in_this_process(step):
@@ -87,7 +72,8 @@ def test_finished_steps_are_skipped(finished, capfd):
     (finished / "pretraining" / "held_out.tfrecord").unlink()
     demo.main(Demo(output_dir=str(finished)))
     shown = capfd.readouterr().out
-    assert shown.count("already done") == len(all_steps("demo")) - 1
+    num_steps = sum(map(len, demo.chapters("demo").values()))
+    assert shown.count("already done") == num_steps - 1
     assert shown.count("\npython ") == 1
     rows = re.findall(r"^  (.*?) +([\d.]+)%", shown, re.M)
     values = {name: float(value) for name, value in rows}

@@ -53,9 +53,8 @@ def run(**changes):
     visualize_attention.main(options(**changes))
 
 
-def load(**changes):
-    files = options(**changes).model_files
-    return load_encoder(files, never_split=(MASK,))
+def load():
+    return load_encoder(options().model_files, never_split=(MASK,))
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +97,9 @@ def test_probabilities_are_those_of_the_model_for_two_segments():
 
 def test_encoder_of_a_fine_tuned_model_is_loaded(expected):
     # Both models were written with one seed, so that their encoders are equal.
-    given, model = options(), load(model_dir="tuned")
+    line = "--model=tuned --text_a=cat --max_seq_length=64 --output_file=a.html"
+    files = command_lines.parse(VisualizeAttention, line).model_files
+    model, given = load_encoder(files, never_split=(MASK,)), options()
     found = attention_page.compute(model, given.text_a, given.text_b)
     assert found.tokens == expected.tokens
     assert "[MASK]" in found.tokens
@@ -129,12 +130,6 @@ def test_invalid_flags_are_an_error(command_line, message):
             VisualizeAttention,
             f"--output_file=a.html --max_seq_length=64 {command_line}",
         )
-
-
-def test_model_may_be_a_run_directory():
-    line = "--model=tuned --text_a=cat --max_seq_length=64 --output_file=a.html"
-    given = command_lines.parse(VisualizeAttention, line)
-    assert given.model_dir == "tuned"
 
 
 @pytest.mark.parametrize(
@@ -235,19 +230,18 @@ def test_lines_show_the_attention_of_the_chosen_head(page, expected):
         (chosen,) = find(page, '.thumb[aria-pressed="true"]')
         assert chosen.accessible_name == f"Layer {layer + 1}, head {head + 1}"
         assert find(page, "#head")[0].get_property("value") == str(head)
+    for option, place in (
+        ("#head :nth-child(3)", (1, 2)),
+        ("#layer :first-child", (0, 2)),
+    ):
+        find(page, option)[0].click()
+        check(page, expected.probabilities[place])
     # Each head has its own picture.
     pictures = page.execute_script(
         "const all = [...document.querySelectorAll('.thumb canvas')];"
         "return [...all, all[0].cloneNode()].map(c => c.toDataURL())"
     )
     assert len(pictures) == len(set(pictures)) == 2 * 4 + 1
-
-
-def test_drop_down_lists_choose_layer_and_head(page, expected):
-    for name, value in (("layer", 2), ("head", 3)):
-        (option,) = find(page, f"#{name} option:nth-child({value})")
-        option.click()
-    check(page, expected.probabilities[1, 2])
 
 
 @pytest.mark.parametrize(("column", "other"), [("from", "to"), ("to", "from")])

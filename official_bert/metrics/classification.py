@@ -1,7 +1,6 @@
 """Metrics of classifiers with one label or any number of labels per example.
 
-The functions import scikit-learn when they are called: the import takes
-seconds.
+scikit-learn is imported by the functions that use it: the import takes seconds.
 """
 
 from collections.abc import Sequence
@@ -79,8 +78,6 @@ def per_class(
         `confusion_matrix`: [C, C], a row for each target class; absent if there
             are more than 100.
     """
-    from sklearn import metrics
-
     target, predicted = (
         np.asarray(numbers, np.int64) for numbers in (targets, predictions)
     )
@@ -88,9 +85,8 @@ def per_class(
     counts = np.stack([np.bincount(g, minlength=len(labels)) for g in groups])
     scores = _per_label(counts, labels)
     if len(labels) <= _MAX_CLASSES_OF_MATRIX:
-        matrix = metrics.confusion_matrix(
-            target, predicted, labels=range(len(labels))
-        )
+        matrix = np.zeros((len(labels), len(labels)), np.int64)
+        np.add.at(matrix, (target, predicted), 1)
         scores["confusion_matrix"] = matrix.tolist()
     return scores
 

@@ -195,9 +195,8 @@ def test_tutorial_of_tensorflow_fine_tunes_all_weights(path, tmp_path):
     )
     labels = [1.0, 0.0] * 3
     data = tf.data.Dataset.from_tensor_slices((texts, labels)).batch(3)
-    loss = model.evaluate(data, verbose=0)
-    model.fit(data, epochs=15, verbose=0)
-    assert model.evaluate(data, verbose=0) < 0.5 * loss
+    losses = model.fit(data, epochs=15, verbose=0).history["loss"]
+    assert losses[-1] < 0.5 * losses[0]
     for weight, old in zip(layer.weights, before, strict=True):
         assert not np.array_equal(weight.numpy(), old), weight.name
     encoder = hub.load(path)

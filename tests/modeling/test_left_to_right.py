@@ -28,32 +28,12 @@ def model():
     return make()
 
 
-@pytest.fixture(scope="module")
-def bidirectional():
-    return make(is_left_to_right=False)
-
-
-def draw(seed=0, lengths=(LENGTH,) * 3):
-    random = np.random.RandomState(seed)
+def draw(lengths=(LENGTH,) * 3):
+    random = np.random.RandomState(0)
     ids = random.randint(0, 50, (3, LENGTH)).astype(np.int32)
     segments = np.sort(random.randint(0, 2, ids.shape)).astype(np.int32)
     mask = np.arange(LENGTH) < np.array(lengths)[:, np.newaxis]
     return ids, mask.astype(np.int32), segments
-
-
-def test_earlier_outputs_do_not_depend_on_later_tokens(model, bidirectional):
-    given, changed, place = draw(0), draw(0), 5
-    for array, other in zip(changed, draw(1), strict=True):
-        array[:, place:] = other[:, place:]
-    changed[1][0, place:] = 0
-    before, after = model(*given), model(*changed)
-    for one, same in zip(
-        before.encoder_outputs, after.encoder_outputs, strict=True
-    ):
-        np.testing.assert_array_equal(one[:, :place], same[:, :place])
-        assert np.abs(one[:, place:] - same[:, place:]).min(-1).max() > 1e-3
-    one, other = (bidirectional(*x).sequence_output for x in (given, changed))
-    assert np.abs(one[:, :place] - other[:, :place]).max() > 0.1
 
 
 def test_one_layer_equals_a_bidirectional_one_on_each_prefix():
@@ -72,22 +52,19 @@ def test_one_layer_equals_a_bidirectional_one_on_each_prefix():
 
 
 def test_attention_is_triangular_and_ignores_padding(model):
-    given = draw(lengths=(LENGTH, 8, LENGTH))
+    given = draw((LENGTH, 8, LENGTH))
+    mask = given[1][:, np.newaxis, np.newaxis]
     for layer in model(*given, return_attention=True).attention_probs:
         probabilities = np.array(layer)
-        assert (np.triu(probabilities, 1) == 0).all()
-        assert (probabilities[1, ..., 8:] == 0).all()
+        assert ((probabilities > 0) == np.tri(LENGTH) * mask).all()
         np.testing.assert_allclose(probabilities.sum(-1), 1, rtol=1e-6)
 
 
-def test_last_token_is_pooled(model, bidirectional):
+def test_last_token_is_pooled(model):
     lengths = np.array([LENGTH, 7, 3])
-    given = draw(lengths=lengths)
-    output = model(*given)
+    output = model(*draw(lengths))
     last = np.array(output.sequence_output)[range(3), lengths - 1]
     np.testing.assert_allclose(output.pooled_output, model.pooler(last), 1e-6)
-    other = bidirectional(*given).pooled_output
-    assert np.abs(output.pooled_output - other).max() > 0.1
 
 
 # Products of other shapes are summed in another order: a difference of up to

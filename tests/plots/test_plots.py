@@ -161,15 +161,14 @@ def drawn(tmp_path, monkeypatch):
     return draw
 
 
-@pytest.mark.slow
-def test_picture_of_many_classes_stays_small(drawn, tmp_path):
-    drawn([f"label {n}" for n in range(120)])
-    assert max(pixels(tmp_path / "confusion_matrix.png")) < 4000
-
-
 @pytest.mark.parametrize(
     ("num_labels", "length", "names"),
-    [(2, 1, ("",)), (2, 50, ("", "dev_mismatched")), (26, 40, ("",))],
+    [
+        (2, 1, ("",)),
+        (2, 50, ("", "dev_mismatched")),
+        (26, 40, ("",)),
+        pytest.param(120, 9, ("",), marks=pytest.mark.slow),
+    ],
 )
 def test_labels_and_cells_fit_in_the_picture(
     drawn, tmp_path, num_labels, length, names
@@ -178,9 +177,10 @@ def test_labels_and_cells_fit_in_the_picture(
     figure = drawn(labels, names)
     for axis in figure.axes:
         width, height = axis.get_position().size * figure.get_size_inches()
-        assert width > max(2, 0.35 * num_labels)
+        assert width > max(2, 0.35 * min(num_labels, 40))
         assert height == pytest.approx(width, rel=0.1)
     picture = matplotlib.image.imread(tmp_path / "confusion_matrix.png")
+    assert max(picture.shape) < 4000
     # Whatever is cut off would touch the edge.
     for edge in (picture[0], picture[-1], picture[:, 0], picture[:, -1]):
         assert (edge == 1).all()
