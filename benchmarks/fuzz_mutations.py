@@ -52,6 +52,11 @@ values = st.sampled_from(ODD_VALUES) | st.recursive(
 )
 
 
+def _slice(draw: Draw, content: bytes) -> slice:
+    start = draw(st.integers(0, len(content)))
+    return slice(start, start + draw(st.integers(0, 64)))
+
+
 def _flip(draw: Draw, content: bytes) -> bytes:
     if not content:
         return b"\0"
@@ -60,15 +65,31 @@ def _flip(draw: Draw, content: bytes) -> bytes:
     return content[:where] + bytes([changed]) + content[where + 1 :]
 
 
-def _splice(draw: Draw, content: bytes) -> bytes:
-    """Removes, inserts, repeats or moves a part, or cuts the end off."""
-    start, other = (draw(st.integers(0, len(content))) for _ in range(2))
-    end = start + draw(st.integers(0, 64) | st.just(len(content)))
-    chunks = [b"", content[start:end] * 2, content[other : other + 64]]
-    chunk = draw(
-        st.sampled_from([*chunks, *_ODD_BYTES]) | st.binary(max_size=20)
-    )
-    return content[:start] + chunk + content[end:]
+def _cut(draw: Draw, content: bytes) -> bytes:
+    return content[: draw(st.integers(0, len(content)))]
+
+
+def _remove(draw: Draw, content: bytes) -> bytes:
+    part = _slice(draw, content)
+    return content[: part.start] + content[part.stop :]
+
+
+def _double(draw: Draw, content: bytes) -> bytes:
+    part = _slice(draw, content)
+    return content[: part.stop] + content[part.start :]
+
+
+def _swap(draw: Draw, content: bytes) -> bytes:
+    a, b = sorted(draw(st.integers(0, len(content))) for _ in range(2))
+    size = min(64, b - a)
+    first, second = content[a : a + size], content[b : b + size]
+    return content[:a] + second + content[a + size : b] + first + content[b:]
+
+
+def _insert(draw: Draw, content: bytes) -> bytes:
+    where = draw(st.integers(0, len(content)))
+    chunk = draw(st.sampled_from(_ODD_BYTES) | st.binary(max_size=20))
+    return content[:where] + chunk + content[where:]
 
 
 def _encode(draw: Draw, content: bytes) -> bytes:
@@ -83,7 +104,7 @@ def _long_line(draw: Draw, content: bytes) -> bytes:
     return content[:where] + word * (_LONG // len(word)) + content[where:]
 
 
-_CHANGES = [_flip, _splice, _splice, _splice, _encode]
+_CHANGES = [_flip, _cut, _remove, _double, _swap, _insert, _encode]
 
 
 def _damage_bytes(draw: Draw, content: bytes) -> bytes:
