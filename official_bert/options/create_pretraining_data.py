@@ -48,12 +48,13 @@ class CreatePretrainingData(NamedModel, heading="Model"):
         heading="Data",
     )
     split_sentences: bool = switch(
-        "Split prose into sentences. Lines of a paragraph are joined; blank "
-        "lines end it, and --document_blank_lines of them end a document."
+        "Split prose into sentences. Consecutive lines are joined. Blank lines "
+        "end paragraphs and, if there are --document_blank_lines of them, "
+        "documents."
     )
     document_blank_lines: int = amount(
-        "Number of blank lines that end a document, as the end of a file does. "
-        "0: each line is a document.",
+        "Number of blank lines that end a document. The end of a file always "
+        "does. 0: each line is a document.",
         3,
         needs="split_sentences",
     )
@@ -68,8 +69,8 @@ class CreatePretrainingData(NamedModel, heading="Model"):
     )
     do_whole_word_mask: bool = switch("Mask whole words, not single tokens.")
     max_ngram: int = option(
-        "Mask spans of up to N tokens (words with --do_whole_word_mask); those "
-        "of length n have a probability proportional to 1/n.",
+        "Mask spans of up to N tokens (N words with --do_whole_word_mask). The "
+        "probability of a span of length n is proportional to 1/n.",
         1,
         between=(1, MAX_NGRAM),
     )
@@ -96,17 +97,17 @@ class CreatePretrainingData(NamedModel, heading="Model"):
     )
     same_share: float = share("Share of masked tokens not to change.", 0.1)
     nsp: str = choice(
-        "Segments of an instance. next: two, half of the time of different "
-        "documents. sop: two, half of the time swapped. none: one.",
+        "Segments of an instance. next: two; half of the time, the second is "
+        "from another document. sop: two, swapped half of the time. none: one.",
         "next|sop|none",
     )
     short_seq_prob: float = share(
         "Probability of creating instances shorter than --max_seq_length.", 0.1
     )
     num_workers: int = amount(
-        "Number of processes. 0: one, which creates exactly the instances of "
-        "the 2018 release, in memory. N: others, the same for every N; memory "
-        "depends on the longest document.",
+        "Number of processes. 0: one process, which creates exactly the "
+        "instances of the 2018 release. N: different random instances, the "
+        "same for every N; memory depends on the longest document.",
         0,
         conflicts=("runner",),
     )

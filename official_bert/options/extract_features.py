@@ -39,8 +39,8 @@ class ExtractFeatures(NamedModel, heading="Data"):
         "Lower-case text and strip accents, for uncased models.", True
     )
     layers: str = option(
-        "Layers to write: 0 is the lowest, -1 the top one. Models with fewer "
-        "than four layers: all by default.",
+        "The layers to write, comma-separated: 0 is the lowest, -1 the top. "
+        "Default for models with fewer than four layers: all.",
         "-1,-2,-3,-4",
         heading="Data",
     )
@@ -49,8 +49,9 @@ class ExtractFeatures(NamedModel, heading="Data"):
     )
     batch_size: int = count("Sequences per step.", 32)
     pooling: str = choice(
-        "One vector per line, not per token: that of [CLS], or the mean or "
-        "maximum over all tokens, including [CLS] and [SEP].",
+        "Write one vector per line. cls: the vector of [CLS]. mean, max: the "
+        "mean or maximum over all tokens, including [CLS] and [SEP]. none: one "
+        "vector per token.",
         "none|cls|mean|max",
     )
     normalize: bool = switch("Divide each vector by its Euclidean norm.")

@@ -113,7 +113,8 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         "Proportion of the training steps used for warm-up.", 0.1
     )
     layerwise_lr_decay: float = share(
-        "Learning rate of each layer, relative to that of the layer above it.",
+        "The learning rate of a layer, divided by the learning rate of the "
+        "layer above it.",
         1.0,
     )
     pad_to: str = choice(

@@ -50,8 +50,8 @@ class Predict(ModelOptions, heading="Model"):
         "training, otherwise true."
     )
     output_file: str | None = optional(
-        "JSON lines or, if the name ends in .csv, the input table with "
-        "predictions. Default: JSON lines to standard output."
+        "The file to write: JSON lines or, if it ends in .csv, the input table "
+        "with predictions. Default: JSON lines to standard output."
     )
     batch_size: int = count("Sequences per step.", 32)
     chunk_size: int = count(
@@ -69,8 +69,8 @@ class Predict(ModelOptions, heading="Model"):
         "Compute each text's pseudo-log-likelihood and perplexity."
     )
     null_score_diff_threshold: float | None = optional(
-        'SQuAD 2.0: predict "no answer" if its score exceeds that of the best '
-        "answer by more than this. Default: as in training."
+        'SQuAD 2.0: predict "no answer" if its score exceeds the score of the '
+        "best answer by more than this value. Default: as in training."
     )
 
     @classmethod

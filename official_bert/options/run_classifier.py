@@ -108,11 +108,11 @@ class RunClassifier(FinetuningOptions, heading="Data"):
     )
     fit_max_seq_length: bool = switch(
         "Own data: lower --max_seq_length to the 99th percentile of the texts' "
-        "lengths. Default, unless --max_seq_length is given."
+        "lengths. Default with --train_file, unless --max_seq_length is given."
     )
     long_document: str = choice(
-        "What to use of texts that are too long: the beginning, the beginning "
-        "and the end, or overlapping windows of the whole text.",
+        "For texts longer than --max_seq_length: use the beginning, the "
+        "beginning and the end, or overlapping windows of the whole text.",
         "truncate_tail|head_tail|windows",
     )
     window_stride: int = amount(
@@ -147,8 +147,9 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         "Default: detected."
     )
     label_column: str = option(
-        "Own data: column of the label; of comma-separated labels (multilabel) "
-        "or of the correct choice: A, B, ... or a number from 0.",
+        "Own data: column of the label. With --task_type=multilabel, it has "
+        "comma-separated labels; in multiple choice, the correct choice: A, B, "
+        "... or a number from 0.",
         "label",
     )
     id_column: str | None = optional(

@@ -26,7 +26,7 @@ class RunSquad(FinetuningOptions, heading="Data"):
     )
     doc_stride: int = count("Tokens between the starts of two windows.", 128)
     max_query_length: int = amount(
-        "Tokens of a question; the rest is truncated.", 64
+        "Maximum number of tokens of a question; the rest is truncated.", 64
     )
     version_2_with_negative: bool = switch(
         "Whether some questions have no answer, as in SQuAD 2.0."
@@ -38,8 +38,8 @@ class RunSquad(FinetuningOptions, heading="Data"):
     )
     max_answer_length: int = count("Maximum number of tokens of an answer.", 30)
     null_score_diff_threshold: float = option(
-        'Predict "no answer" if its score exceeds that of the best answer by '
-        "more than this.",
+        'Predict "no answer" if its score exceeds the score of the best answer '
+        "by more than this value.",
         0.0,
     )
     # The default is the original's: padding positions compete for the n best

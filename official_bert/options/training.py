@@ -182,8 +182,8 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
     )
     eval_batch_size: int = count("Examples per evaluation step.", 8)
     eval_every: int = amount(
-        "Training steps between evaluations, of which the best checkpoint is "
-        "kept and used. 0: evaluate only at the end.",
+        "Training steps between evaluations; best/ keeps the best checkpoint, "
+        "which is then used. 0: evaluate only at the end.",
         0,
     )
 
