@@ -15,7 +15,6 @@ from absl import logging
 from official_bert import tables
 from official_bert.errors import InputError, listed, quoted
 from official_bert.options import RunClassifier
-from official_bert.options.checks import TABLE_FORMATS
 from official_bert.tables import Row, plain_number, to_number
 
 _Options = TypeVar("_Options", bound=RunClassifier)
@@ -37,7 +36,7 @@ def complete(options: _Options) -> _Options:
     Raises `InputError` if the first file in use is not a table, or lacks a
     given column.
     """
-    if not options.used_splits or options.resolved_task not in TABLE_FORMATS:
+    if not options.used_splits or options.resolved_task not in tables.FORMATS:
         return options
     split = options.used_splits[0]
     if options.has_header is None:

@@ -21,6 +21,9 @@ from absl import logging
 from official_bert import files, json_files
 from official_bert.errors import InputError, listed, quoted
 
+# Endings of file names, and values of --task_name.
+FORMATS = ("tsv", "csv", "jsonl")
+
 # The line on which a row begins, and the row's cells.
 _NumberedCells = tuple[int, list[str]]
 
@@ -187,6 +190,12 @@ class Row(NamedTuple):
             f"{self.where}: column {column!r} must {must}. Received: "
             f"{quoted(value)}."
         )
+
+
+def format_of(path: str) -> str:
+    """Returns one of `FORMATS`, from the name of a file, or ""."""
+    ending = path.lower().removesuffix(".gz").rpartition(".")[2]
+    return ending if ending in FORMATS else ""
 
 
 def to_number(cell: Any) -> float | None:
@@ -397,23 +406,6 @@ def read_labels(path: str) -> tuple[str, ...]:
     if not lines:
         raise InputError(f"{path}: must have one label per line. It is empty.")
     return tuple(lines)
-
-
-def scores_name(split: str) -> str:
-    """Returns `test_results.tsv`, or `test_results_mismatched.tsv`."""
-    return split.replace("test", "test_results", 1) + ".tsv"
-
-
-def predictions_table(
-    ids: Iterable[Any], predictions: Iterable[Any], id_column: str = "id"
-) -> str:
-    """Returns a TSV with a header, and an id and a prediction per line.
-
-    Several predicted labels are separated by commas.
-    """
-    cells = (",".join(p) if isinstance(p, list) else p for p in predictions)
-    rows = zip(ids, cells, strict=True)
-    return to_tsv([(id_column, "prediction"), *rows])
 
 
 def to_tsv(rows: Iterable[Sequence[Any]]) -> str:

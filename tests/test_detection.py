@@ -1,6 +1,5 @@
 """The user's own data in one command: settings that --train_file detects."""
 
-import collections
 import dataclasses
 import json
 import logging
@@ -15,7 +14,7 @@ from official_bert import detection, files, tasks
 from official_bert.checkpoints import tf1
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
-from official_bert.tasks.own_texts import fit_max_seq_length, hold_out
+from official_bert.tasks.own_texts import fit_max_seq_length
 
 
 def parse(folder, *flags):
@@ -259,35 +258,6 @@ def test_labelled_texts_of_the_training_data_give_a_warning(
     task.data.read(split)
     assert "other.csv: 2 of 3 texts are also in the training" in caplog.text
     assert "overestimate the model: lines 3, 4. Remove" in caplog.text
-
-
-def test_one_tenth_of_each_class_is_held_out():
-    labels = ["rare"] * 20 + ["common"] * 180 + ["single"]
-    chosen = hold_out(range(201), labels, 0.1)
-    counts = collections.Counter(labels[i] for i in chosen)
-    assert counts == {"rare": 2, "common": 18}
-    chosen = hold_out(range(100), [float(i) for i in range(100)], 0.1)
-    assert np.histogram(list(chosen), 10, (0, 100))[0].tolist() == [1] * 10
-    assert len(hold_out("xy", ["a", "a"], 0.1)) == 1
-
-
-def test_equal_texts_are_held_out_together():
-    texts = [f"text {i % 40}" for i in range(200)]
-    chosen = hold_out(texts, ["a"] * 200, 0.1)
-    others = {*range(200)} - chosen
-    assert len(chosen) == 20
-    assert {texts[i] for i in chosen}.isdisjoint(texts[i] for i in others)
-
-
-def test_rows_count_if_texts_repeat():
-    # One text is too frequent to be held out.
-    texts = ["same"] * 30 + [f"text {i // 2}" for i in range(170)]
-    labels = [("b",)] * 30 + [("a",)] * 100 + [("b",)] * 70
-    chosen = hold_out(texts, labels, 0.1)
-    assert "same" not in {texts[i] for i in chosen}
-    assert 16 <= len(chosen) <= 18
-    assert sum(labels[i] == ("a",) for i in chosen) == 10
-    assert len(hold_out(["a", "b"] * 50, ["x"] * 100, 0.1)) == 50
 
 
 def test_examples_held_out_from_a_finetuned_model_are_a_warning(

@@ -12,9 +12,6 @@ from official_bert import files, model_formats
 from official_bert.errors import missing_package
 from official_bert.flags import Check, Options, option
 
-# File name endings of the user's own texts, and values of --task_name.
-TABLE_FORMATS = ("tsv", "csv", "jsonl")
-
 _CHECKPOINT_FILE = re.compile(
     r"checkpoint|.+\.(index|meta|resume\.json|data-\d+-of-\d+)"
 )
@@ -33,12 +30,6 @@ def seekable_file(path: str) -> str | None:
     if os.path.exists(path) and not is_stored:
         return "must be a file: a pipe can be read only once. Save it first."
     return existing_file(path)
-
-
-def table_format(path: str) -> str:
-    """Returns tsv, csv or jsonl, the ending of a file's name, or ""."""
-    ending = path.lower().removesuffix(".gz").rpartition(".")[2]
-    return ending if ending in TABLE_FORMATS else ""
 
 
 def existing_files(patterns: str) -> str | None:

@@ -5,14 +5,13 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import files, pretrained
+from official_bert import files, pretrained, tables
 from official_bert.config import BertConfig
 from official_bert.flags import LEGACY, choice, count, option, optional, switch
 from official_bert.options.checks import (
     file_option,
     require_outputs,
     seekable_file,
-    table_format,
 )
 from official_bert.options.model_source import NamedModel, require_model_files
 from official_bert.pretrained import ModelFiles
@@ -136,14 +135,14 @@ class ExtractFeatures(NamedModel, heading="Data"):
         require_model_files(self.model_files)
         if not self.model:
             pretrained.warn_of_casing(self.vocab_file, self.do_lower_case)
-        is_table = table_format(self.output_file) in ("csv", "tsv")
+        is_table = tables.format_of(self.output_file) in ("csv", "tsv")
         if is_table and self.output_format == "auto":
             logging.warning(
                 "%s will contain JSON lines. For other formats, use .npy or "
                 ".tfrecord",
                 self.output_file,
             )
-        if table_format(self.input_file):
+        if tables.format_of(self.input_file):
             logging.warning(
                 "%s is not read as a table: each line, including a header, is "
                 "a text",

@@ -3,13 +3,12 @@
 import sys
 from typing import Any
 
-from official_bert import huggingface_files, task_file
+from official_bert import huggingface_files, tables, task_file
 from official_bert.errors import InputError
 from official_bert.flags import choice, count, optional, switch
 from official_bert.options.checks import (
     file_option,
     require_outputs,
-    table_format,
 )
 from official_bert.options.model_source import MODEL_FILES, ModelOptions
 
@@ -91,12 +90,12 @@ class Predict(ModelOptions, heading="Model"):
             return self.input_format
         if self.input_file.endswith((".conll", ".conll.gz")):
             return "conll"
-        return table_format(self.input_file) or "text"
+        return tables.format_of(self.input_file) or "text"
 
     @property
     def writes_csv(self) -> bool:
         """Whether the output is a table."""
-        return table_format(self.output_file or "") == "csv"
+        return tables.format_of(self.output_file or "") == "csv"
 
     @property
     def reads_table(self) -> bool:

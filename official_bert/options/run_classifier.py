@@ -3,17 +3,15 @@
 import os
 from typing import Any
 
-from official_bert import files
+from official_bert import files, tables
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.flags import LEGACY, amount, choice, option, optional, switch
 from official_bert.options import sweep_values
 from official_bert.options.checks import (
-    TABLE_FORMATS,
     existing_directory,
     file_option,
     seekable_file,
-    table_format,
 )
 from official_bert.options.finetuning import FinetuningOptions
 from official_bert.options.training import read_train_options
@@ -197,7 +195,7 @@ class RunClassifier(FinetuningOptions, heading="Data"):
             if self.used_splits:
                 self.require("data_dir", existing_directory)
             return
-        if self.resolved_task not in TABLE_FORMATS:
+        if self.resolved_task not in tables.FORMATS:
             message = (
                 f"is for your own texts: omit {self.flag('task_name')}. For "
                 "this task, give --data_dir, a directory with files such as "
@@ -234,7 +232,7 @@ class RunClassifier(FinetuningOptions, heading="Data"):
             )
         if not given.get("train_file"):
             return completed
-        file_format = table_format(given["train_file"])
+        file_format = tables.format_of(given["train_file"])
         if not file_format and "task_name" not in completed:
             ending = os.path.splitext(given["train_file"])[1].lower()
             raise InputError(
@@ -296,7 +294,7 @@ class RunClassifier(FinetuningOptions, heading="Data"):
 
     def own_format(self, split: str) -> str:
         """Returns tsv, csv or jsonl, the format of `own_file`."""
-        return table_format(self.own_file(split)) or self.resolved_task
+        return tables.format_of(self.own_file(split)) or self.resolved_task
 
     @property
     def reads_header(self) -> bool:

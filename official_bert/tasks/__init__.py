@@ -5,10 +5,10 @@ import difflib
 from collections.abc import Callable
 from typing import Any
 
+from official_bert import tables
 from official_bert.errors import InputError
 from official_bert.modeling.pooling_head import PoolingHead
 from official_bert.options import RunClassifier
-from official_bert.options.checks import TABLE_FORMATS
 from official_bert.tasks import choice, glue, own_texts, tagging, xnli
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.documents import LongDocuments
@@ -28,7 +28,7 @@ _MAKERS: dict[str, Callable[[RunClassifier], Task]] = {
     "xnli": xnli.make,
     "swag": choice.make_swag,
     **dict.fromkeys(tagging.NAMES, tagging.make),
-    **dict.fromkeys(TABLE_FORMATS, own_texts.make),
+    **dict.fromkeys(tables.FORMATS, own_texts.make),
     "choices": choice.make,
 }
 

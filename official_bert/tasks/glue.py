@@ -14,7 +14,7 @@ from official_bert import files, tables
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
 from official_bert.tables import Row
-from official_bert.tasks.task import DataSet
+from official_bert.tasks.task import DataSet, predictions_table
 from official_bert.tasks.text import TextExample, TextTask
 
 _BINARY = ("0", "1")
@@ -213,5 +213,5 @@ class GlueData(DataSet):
         name = self.row.submission
         if split == "test_mismatched":
             name = "MNLI-mm"
-        table = tables.predictions_table(ids, predictions, "index")
+        table = predictions_table(ids, predictions, "index")
         return f"{name}.tsv", table

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from official_bert import detection, files, task_file
+from official_bert import detection, files, tables, task_file
 from official_bert.errors import InputError, listed, quoted
 from official_bert.inputs import padding
 from official_bert.options import RunClassifier
-from official_bert.options.checks import TABLE_FORMATS
 from official_bert.options.run_classifier import HELD_OUT
 from official_bert.options.training import read_train_options
 from official_bert.tables import Row
@@ -37,7 +36,7 @@ def fit_max_seq_length(options: RunClassifier) -> RunClassifier:
 
     Only for own texts, and only if --fit_max_seq_length is set or implied.
     """
-    is_own = options.resolved_task in TABLE_FORMATS
+    is_own = options.resolved_task in tables.FORMATS
     if not (is_own and options.fit_max_seq_length):
         return options
     tokenizer = Tokenizer(options.vocab_file, options.do_lower_case)

@@ -10,7 +10,7 @@ import functools
 import os
 import random
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -67,7 +67,7 @@ class DataSet(abc.ABC):
     ) -> tuple[str, str]:
         """Returns name and content of a table of `guid`s and predictions."""
         ids = [example.guid for example in examples]
-        table = tables.predictions_table(ids, predictions)
+        table = predictions_table(ids, predictions)
         return f"{split}_predictions.tsv", table
 
 
@@ -236,7 +236,7 @@ class Task(abc.ABC):
         Other tasks override this with the files of the original.
         """
         lines = ("\t".join(map(str, scores)) + "\n" for scores in answers)
-        scores_file = tables.scores_name(split), "".join(lines)
+        scores_file = scores_name(split), "".join(lines)
         predictions = self.predictions(answers)
         table = self.data.predictions_file(split, examples, predictions)
         for name, text in (scores_file, table):
@@ -291,3 +291,20 @@ class FinetunedModel(NamedTuple):
     model: Any
     tokenizer: Tokenizer
     max_seq_length: int
+
+
+def scores_name(split: str) -> str:
+    """Returns `test_results.tsv`, or `test_results_mismatched.tsv`."""
+    return split.replace("test", "test_results", 1) + ".tsv"
+
+
+def predictions_table(
+    ids: Iterable[Any], predictions: Iterable[Any], id_column: str = "id"
+) -> str:
+    """Returns a TSV with a header, and an id and a prediction per line.
+
+    Several predicted labels are separated by commas.
+    """
+    cells = (",".join(p) if isinstance(p, list) else p for p in predictions)
+    rows = zip(ids, cells, strict=True)
+    return tables.to_tsv([(id_column, "prediction"), *rows])

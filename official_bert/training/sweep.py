@@ -20,7 +20,7 @@ from official_bert.options import (
 )
 from official_bert.options.training import DeviceOptions, read_train_options
 from official_bert.tasks import own_texts
-from official_bert.tasks.task import Task
+from official_bert.tasks.task import Task, scores_name
 from official_bert.training import finetune, loop, reporting, resuming
 from official_bert.training.evaluate import score
 
@@ -117,8 +117,7 @@ def _complete(options: RunClassifier) -> None:
 def _has_predicted(options: RunClassifier) -> bool:
     names = files.list_directory(options.output_dir)
     return all(
-        tables.scores_name(split) in names
-        or f"{split}_predictions.txt" in names
+        scores_name(split) in names or f"{split}_predictions.txt" in names
         for split in tasks.get(options).data.splits("test")
     )
 

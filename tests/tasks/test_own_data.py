@@ -1,5 +1,6 @@
 """The user's own texts: three file formats, three kinds of labels."""
 
+import collections
 import json
 import operator
 
@@ -13,6 +14,7 @@ import run_classifier
 from official_bert import tasks
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
+from official_bert.tasks.own_texts import hold_out
 from official_bert.tasks.text import TextExample
 
 
@@ -276,3 +278,32 @@ def test_regression_run_learns_and_predicts_in_the_units_of_the_data(tmp_path):
     answers = Predictor.from_dir(str(output))([row["text"] for row in rows])
     found = [answer["score"] for answer in answers]
     np.testing.assert_allclose(found, predicted, rtol=1e-5)
+
+
+def test_one_tenth_of_each_class_is_held_out():
+    labels = ["rare"] * 20 + ["common"] * 180 + ["single"]
+    chosen = hold_out(range(201), labels, 0.1)
+    counts = collections.Counter(labels[i] for i in chosen)
+    assert counts == {"rare": 2, "common": 18}
+    chosen = hold_out(range(100), [float(i) for i in range(100)], 0.1)
+    assert np.histogram(list(chosen), 10, (0, 100))[0].tolist() == [1] * 10
+    assert len(hold_out("xy", ["a", "a"], 0.1)) == 1
+
+
+def test_equal_texts_are_held_out_together():
+    texts = [f"text {i % 40}" for i in range(200)]
+    chosen = hold_out(texts, ["a"] * 200, 0.1)
+    others = {*range(200)} - chosen
+    assert len(chosen) == 20
+    assert {texts[i] for i in chosen}.isdisjoint(texts[i] for i in others)
+
+
+def test_rows_count_if_texts_repeat():
+    # One text is too frequent to be held out.
+    texts = ["same"] * 30 + [f"text {i // 2}" for i in range(170)]
+    labels = [("b",)] * 30 + [("a",)] * 100 + [("b",)] * 70
+    chosen = hold_out(texts, labels, 0.1)
+    assert "same" not in {texts[i] for i in chosen}
+    assert 16 <= len(chosen) <= 18
+    assert sum(labels[i] == ("a",) for i in chosen) == 10
+    assert len(hold_out(["a", "b"] * 50, ["x"] * 100, 0.1)) == 50
