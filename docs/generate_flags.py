@@ -7,6 +7,7 @@ import dataclasses
 import pathlib
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -37,7 +38,9 @@ INTRODUCTION = """\
 If several commands share a flag, this page describes it under the first one.
 
 Write `--flag=value` or, for a boolean, `--flag` or `--noflag`. A default of -
-means that the flag has no value unless you give one.
+means that the flag has no value unless you give one. All commands also have
+`--flagfile=FILE`, which reads flags from a file, `--undefok=NAME,...`, which
+ignores unknown flags, and `--verbose`, which shows TensorFlow's messages.
 
 `python docs/generate_flags.py` generates this page from the options classes.
 """
@@ -84,7 +87,7 @@ def section(
             if 2 * len(others) < len(shared):
                 which = f", except {', '.join(others)}" if others else ""
             link = f"[{other}](#{other.replace('.', '')})"
-            yield f"As in {link}{which}.\n"
+            yield textwrap.fill(f"As in {link}{which}.", 120) + "\n"
         if rows:
             yield "| flag | default | |\n|---|---|---|"
             yield "\n".join(rows) + "\n"

@@ -22,7 +22,9 @@ class BuildVocab(Options):
     do_lower_case: bool = option("Lower-case the text and strip accents.", True)
     min_count: int = count("Minimum number of occurrences of a token.", 2)
     num_unused: int = amount("Number of [unusedN] tokens to reserve.", 99)
-    limit_alphabet: int = count("Number of frequent characters to keep.", 1000)
+    limit_alphabet: int = count(
+        "Maximum number of different characters; the rarest are left out.", 1000
+    )
     bert_config_file: str | None = optional(
         "A bert_config.json to write, with the following sizes.",
         heading="Model",

@@ -26,7 +26,7 @@ class ConvertCheckpoint(Options, heading="Model"):
     )
     output: str = option("The directory to write; new or empty.")
     to: str = option(
-        "The output format. tf1: three files, as originally released.",
+        "The output format. tf1: a checkpoint bert_model.ckpt, as released.",
         choices=("tf1", "huggingface", "keras_hub"),
     )
     input_format: str = choice(
@@ -60,8 +60,9 @@ class ConvertCheckpoint(Options, heading="Model"):
         "Regular expression of weights to leave out, such as ^cls/.", None
     )
     repeat_positions: int = option(
-        "Replace later position embeddings with copies of the first N, for a "
-        "model trained on that length. TF1 input needs --to=huggingface.",
+        "Replace the position embeddings after the first N with copies of "
+        "these, for a model that was trained on N tokens. TF1 input needs "
+        "another output format.",
         0,
         at_least=0,
     )

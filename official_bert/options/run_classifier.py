@@ -88,7 +88,7 @@ class RunClassifier(FinetuningOptions, heading="Data"):
     train_file: str | None = optional(
         "Own data: a .csv, .tsv or .jsonl file, also .gz, instead of "
         "--task_name and --data_dir. Implies --do_train, --do_eval and "
-        "--pad_to=bucket; other flags of own data are detected."
+        "--pad_to=bucket. Flags of own data that you omit are detected."
     )
     dev_file: str | None = optional(
         "Own data: the evaluation data. Default: a part of --train_file.",
@@ -155,7 +155,8 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         "number; in multiple choice, id if it exists."
     )
     label_file: str | None = file_option(
-        "Own data, tagging: all labels, one per line. Default: as in training.",
+        "Own data, tagging: all labels, one per line. Default: the labels of "
+        "the training data.",
         None,
     )
     context_column: str = option(

@@ -45,8 +45,8 @@ class RunSquad(FinetuningOptions, heading="Data"):
     # The default is the original's: padding positions compete for the n best
     # logits and may replace an answer.
     eval_pad_to: str = choice(
-        "Like --pad_to, in evaluation and prediction. With bucket, which is "
-        "faster, no answer is lost to padding.",
+        "Like --pad_to, in evaluation and prediction. bucket is faster, and "
+        "padding is never chosen as an answer.",
         "max|bucket",
         heading="Evaluation",
     )

@@ -67,8 +67,8 @@ class DeviceOptions(Options, heading="Devices"):
     num_tpu_cores: int = count("Maximum number of TPU cores.", 8)
     distribution_strategy: str = choice(
         "mirrored: all GPUs of this machine share each batch. "
-        "multi_worker_mirrored: the GPUs of all hosts in TF_CONFIG do. tpu: "
-        "the same as --use_tpu.",
+        "multi_worker_mirrored: all GPUs of the hosts in TF_CONFIG share it. "
+        "tpu: the same as --use_tpu.",
         "none|mirrored|multi_worker_mirrored|tpu",
     )
 
@@ -173,7 +173,9 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
         "float16: with loss scaling.",
         "none|bfloat16|float16",
     )
-    jit_compile: bool = switch("Compile with XLA, as is always done on TPUs.")
+    jit_compile: bool = switch(
+        "Compile with XLA. On TPUs, this is always done."
+    )
     remat: bool = switch(
         "Recompute activations in the backward pass: less memory, more time."
     )
