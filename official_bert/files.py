@@ -11,6 +11,7 @@ import contextlib
 import gzip
 import hashlib
 import os
+import shlex
 import shutil
 import tempfile
 import zlib
@@ -24,15 +25,11 @@ _HASHED_BLOCK = 4 * 2**20
 _NOT_WRITABLE = "The output directory must be writable. Received: {!r}"
 _FIX_DIRECTORY = "Choose another or fix its permissions."
 
-_UTF_16 = "UTF-16. Convert it with `iconv -f UTF-16 -t UTF-8`"
-
-# The first bytes of some files that are not UTF-8, and what to do with them.
+# The first bytes of some files that are not text, and what to do with them.
 _NOT_TEXT = {
     b"PK\x03\x04": "a ZIP archive, such as .xlsx. Export it as CSV in UTF-8",
     b"\xd0\xcf\x11\xe0": "an Office file, such as .xls. Export it as CSV",
     b"\x1f\x8b": "gzip data. Give the file a name that ends in .gz",
-    codecs.BOM_UTF16_LE: _UTF_16,
-    codecs.BOM_UTF16_BE: _UTF_16,
 }
 
 
@@ -211,6 +208,26 @@ def fingerprint(path: str) -> str:
     return f"{name}: {length} bytes, SHA-256 {digest.hexdigest()[:16]}"
 
 
+def _iconv(path: str, encoding: str = "ENCODING") -> str:
+    """Returns the command that converts a file to UTF-8."""
+    command, file = f"iconv -f {encoding} -t UTF-8", shlex.quote(path)
+    if path.endswith(".gz"):
+        return f"`zcat {file} | {command} > NEW`"
+    return f"`{command} {file} > NEW{os.path.splitext(path)[1]}`"
+
+
+def _require_text(path: str, start: bytes) -> None:
+    """Raises `InputError` if a file begins like UTF-16 or a binary format."""
+    formats = dict(_NOT_TEXT)
+    for mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        formats[mark] = f"UTF-16. Convert it: {_iconv(path, 'UTF-16')}"
+    for first_bytes, received in formats.items():
+        if start.startswith(first_bytes):
+            raise InputError(
+                f"{path}:1: text must be UTF-8. Received: {received}."
+            )
+
+
 def _decode(
     path: str,
     on_bytes: Callable[[int], object] | None = None,
@@ -224,40 +241,34 @@ def _decode(
     with open_binary(path) as stored:
         is_packed = path.endswith(".gz")
         file = gzip.GzipFile(fileobj=stored) if is_packed else stored
-        number, position = 1, 0
+        number = position = 0
         try:
-            for line in file if by_line else [file.read()]:
+            lines = file if by_line else [file.read()]
+            for number, line in enumerate(lines, start=1):
                 if on_bytes and stored.seekable():  # Pipes are not.
                     on_bytes(stored.tell() - position)
                     position = stored.tell()
+                if number == 1:
+                    _require_text(path, line)
                 yield line.decode("utf-8")
-                number += 1
         except UnicodeDecodeError as error:
-            raise _not_text(path, number, error) from error
+            number += error.object.count(b"\n", 0, error.start)
+            if b"\0\0" in error.object[:16]:
+                raise InputError(
+                    f"{path}: must be text in UTF-8. Received: binary data, "
+                    "such as TFRecords."
+                ) from error
+            raise InputError(
+                f"{path}:{number}: text must be UTF-8. Received: byte "
+                f"0x{error.object[error.start]:02x} ({error.reason}). Convert "
+                f"it: {_iconv(path)}, where ENCODING is often WINDOWS-1252."
+            ) from error
         # Raised for truncated data, data that is not gzip, and damaged data.
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise InputError(
-                f"{path}:{number}: invalid gzip data: {error}. Compress or "
+                f"{path}:{number + 1}: invalid gzip data: {error}. Compress or "
                 "copy the file again."
             ) from error
-
-
-def _not_text(path: str, line: int, error: UnicodeDecodeError) -> InputError:
-    """Returns the error for bytes that begin on `line` and are not UTF-8."""
-    data = error.object
-    line += data.count(b"\n", 0, error.start)
-    received = (
-        f"byte 0x{data[error.start]:02x} ({error.reason}). Convert it with "
-        "`iconv -f ENCODING -t UTF-8`; ENCODING is often WINDOWS-1252"
-    )
-    if b"\0\0" in data[:16]:
-        received = "binary data, such as TFRecords"
-    for first_bytes, file_format in _NOT_TEXT.items():
-        if data.startswith(first_bytes):
-            received = file_format
-    return InputError(
-        f"{path}:{line}: text must be UTF-8. Received: {received}."
-    )
 
 
 def read_text(path: str) -> str:
@@ -317,14 +328,14 @@ def replace(source: str, target: str) -> None:
 
 
 def move(source: str, target: str) -> None:
-    """Moves a file, also to another file system; `target` is replaced.
-
-    If one of them is remote, the source remains.
-    """
+    """Moves a file, also to another file system; `target` is replaced."""
     with _write_errors(target):
-        if remote := next(filter(is_remote, (source, target)), None):
+        if is_remote(source) != is_remote(target):
+            remote = source if is_remote(source) else target
             # Its back end also reads and writes local files.
             _backend(remote).copy(source, target, overwrite=True)
+        elif is_remote(source):
+            replace(source, target)
         else:
             shutil.move(source, target)
 

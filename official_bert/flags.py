@@ -113,7 +113,8 @@ class Options:
         class DeviceOptions(Options, heading="Devices"):
 
     Attributes:
-        command: The file name of the command: `run_squad.py` for `RunSquad`.
+        command: The file name of the command, from the name of the class:
+            `run_squad.py` for `RunSquad`.
         one_of: Options of which at least one must be set.
         common: The options that `--help` lists, separated by spaces; if empty,
             it lists all. `--help=all` always lists all.

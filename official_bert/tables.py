@@ -33,6 +33,7 @@ _DOUBLE_QUOTES = (
 )
 _QUOTE_SEPARATORS = "Cells that contain the separator need quotes."
 _NO_TABS = "Texts must not contain tabs."
+_NOT_EMPTY = "not be empty: fill it in, or remove the row"
 
 # Currencies, percent signs and spaces in numbers.
 _UNITS = re.compile(r"[$€£¥%\s]")
@@ -130,9 +131,7 @@ class Row(NamedTuple):
         is_whole = isinstance(value, bool | int)
         if is_whole or (isinstance(value, float) and math.isfinite(value)):
             return json.dumps(value)
-        must = "be a word or a number"
-        if value is None or not str(value).strip():
-            must = "not be empty: fill it in, or remove the row"
+        must = _NOT_EMPTY if _is_empty(value) else "be a word or a number"
         raise self.error(column, must, value)
 
     def names_in(self, column: str) -> tuple[str, ...]:
@@ -152,6 +151,8 @@ class Row(NamedTuple):
         value = self.get(column)
         number = to_number(value)
         if number is None:
+            if _is_empty(value):
+                raise self.error(column, _NOT_EMPTY, value)
             must = "be a number"
             if plain_number(value) is not None:
                 must += " such as 1399.5, without a comma, currency or unit"
@@ -196,6 +197,10 @@ def format_of(path: str) -> str:
     """Returns one of `FORMATS`, from the name of a file, or ""."""
     ending = path.lower().removesuffix(".gz").rpartition(".")[2]
     return ending if ending in FORMATS else ""
+
+
+def _is_empty(cell: Any) -> bool:
+    return cell is None or not str(cell).strip()
 
 
 def to_number(cell: Any) -> float | None:

@@ -7,6 +7,7 @@ import os
 import threading
 
 import pytest
+import tensorflow as tf
 
 from official_bert import files
 from official_bert.errors import InputError
@@ -76,9 +77,9 @@ UTF_16 = gzip.compress("é".encode("utf-16"), mtime=0)
     ("name", "data", "message"),
     [
         ("a.txt", b"one\ntwo\ncaf\xe9\n", r"a\.txt:3: .*UTF-8.*0xe9"),
-        ("a.txt", b"\n\xe9", r"txt:2: .*`iconv -f ENCODING -t UTF-8`"),
-        ("a.gz", UTF_16, r"gz:1: .*UTF-16\. .*`iconv -f UTF-16 -t UTF-8`"),
-        ("a.txt", b"\xf0\0\0\0", r"txt:1: .* binary data, such as TFRecords"),
+        ("a b", b"\n\xe9", r":2: .*`iconv -f ENCODING -t UTF-8 '\S+/a b' > N"),
+        ("a.gz", UTF_16, r"UTF-16\. .*`zcat \S+ \| iconv -f UTF-16 -t UTF-8 >"),
+        ("a.txt", b"\xf0\0\0\0", r"a\.txt: .* binary data, such as TFRecords"),
         ("a.csv", b"PK\x03\x04\x14\0\xff", r"csv:1: .* a ZIP .*\.xlsx\. .*CSV"),
         ("a.csv", b"\xd0\xcf\x11\xe0", r"csv:1: .* \.xls\. .*CSV"),
         ("a.tsv", PACKED, r"tsv:1: .* gzip data\. .*ends in \.gz"),
@@ -122,28 +123,27 @@ def test_patterns_expand_in_order_and_sorted_within_each(patterns, names):
     assert files.expand(patterns) == names
 
 
+def require_vocabulary(path):
+    files.require(path, "The vocabulary")
+
+
 @pytest.mark.usefixtures("shards")
 @pytest.mark.parametrize(
-    ("patterns", "message"),
+    ("check", "given", "message"),
     [
-        ("", "''"),
-        (",", "','"),
-        ("b.txt,d*", "'d[*]'"),
-        ("c.txt", "'c.txt' is a directory"),
-        ("*.txt", "'c.txt' is a directory"),
+        (files.expand, "", "''"),
+        (files.expand, ",", "','"),
+        (files.expand, "b.txt,d*", "'d[*]'"),
+        (files.expand, "c.txt", "'c.txt' is a directory"),
+        (files.expand, "*.txt", "'c.txt' is a directory"),
+        (require_vocabulary, "d.txt", "The vocabulary .*'d.txt'"),
+        (require_vocabulary, "c.txt", "The vocabulary .*'c.txt'"),
     ],
 )
-def test_pattern_must_match_files_only(patterns, message):
+def test_input_that_is_not_a_file_is_an_error(check, given, message):
+    require_vocabulary("b.txt")
     with pytest.raises(InputError, match=message):
-        files.expand(patterns)
-
-
-@pytest.mark.usefixtures("shards")
-def test_required_file_must_exist_and_not_be_a_directory():
-    files.require("b.txt", "The vocabulary")
-    for path in ("c.txt", "d.txt"):
-        with pytest.raises(InputError, match=f"The vocabulary .*'{path}'"):
-            files.require(path, "The vocabulary")
+        check(given)
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])  # The latter as gs://.
@@ -186,19 +186,32 @@ def test_errors_of_remote_files_are_input_errors(tmp_path, call, path, message):
         call(path.format(f"file://{tmp_path}"))
 
 
-@pytest.mark.parametrize("failure", [OSError, KeyboardInterrupt])
-def test_failed_write_changes_nothing(tmp_path, failure):
-    (tmp_path / "old").write_text("old")
+@pytest.mark.parametrize("path", ["{}/a.txt", "file://{}/a.txt", "nope://a"])
+@pytest.mark.parametrize(
+    "call", [files.remove, lambda path: files.replace(path, f"{path}.new")]
+)
+def test_file_that_cannot_be_removed_or_renamed_is_an_error(
+    tmp_path, call, path
+):
+    with pytest.raises((OSError, tf.errors.OpError), match=r"No such|'nope'"):
+        call(path.format(tmp_path))
 
-    def write(name):
-        with files.writing(f"{tmp_path}/{name}") as file:
+
+@pytest.mark.parametrize("before", [["old"], []])
+@pytest.mark.parametrize("failure", [OSError, KeyboardInterrupt, SystemExit])
+def test_failed_write_changes_nothing(tmp_path, before, failure):
+    path = tmp_path / "out.txt"
+    for text in before:
+        path.write_text(text)
+
+    def write():
+        with files.writing(str(path)) as file:
             file.write(b"half of the new")
             raise failure
 
-    for name in ("old", "new"):
-        with pytest.raises((InputError, KeyboardInterrupt)):
-            write(name)
-    assert [p.read_text() for p in tmp_path.iterdir()] == ["old"]
+    with pytest.raises((failure, InputError)):
+        write()
+    assert [p.read_text() for p in tmp_path.iterdir()] == before
 
 
 def test_file_gets_its_name_when_it_is_complete(tmp_path):
@@ -213,19 +226,20 @@ def test_file_gets_its_name_when_it_is_complete(tmp_path):
     assert os.listdir(path.parent) == ["out.txt"]
 
 
-@pytest.mark.parametrize("is_new", [True, False])
-def test_link_stays_a_link_to_the_written_file(tmp_path, is_new):
-    link, middle = tmp_path / "link", tmp_path / "middle"
-    target = tmp_path / "there" / "target"
-    link.symlink_to("middle")
-    middle.symlink_to("there/target")
-    if not is_new:
-        target.parent.mkdir()
-        target.write_text("old")
+@pytest.mark.parametrize("old", ["old", None])
+@pytest.mark.parametrize("leads_to", ["target", "there/target", "middle"])
+def test_link_stays_a_link_to_the_written_file(tmp_path, old, leads_to):
+    link, target = tmp_path / "link", tmp_path / leads_to
+    if leads_to == "middle":
+        target.symlink_to("target")
+        target = tmp_path / "target"
+    if old:
+        target.parent.mkdir(exist_ok=True)
+        target.write_text(old)
+    link.symlink_to(leads_to)
     files.require_writable_file(str(link))
     files.write_text(str(link), "new")
     assert link.is_symlink()
-    assert middle.is_symlink()
     assert not target.is_symlink()
     assert target.read_text() == "new"
     assert not list(tmp_path.rglob("*.tmp-*"))
@@ -266,7 +280,8 @@ def test_directory_that_cannot_be_written_is_an_error(tmp_path, call, path):
 
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="needs Linux")
 def test_directory_without_permission_is_an_error():
-    with pytest.raises(InputError, match="/proc"):  # True even for root.
+    # Not even root can create files in /proc.
+    with pytest.raises(InputError, match="/proc"):
         files.make_directory("/proc")
 
 
@@ -318,7 +333,6 @@ def test_fingerprint_depends_on_size_and_content(tmp_path, size):
     assert files.fingerprint(f"file://{path}") == found
     path.write_bytes(content + b"x")
     assert files.fingerprint(str(path)) != found
-    assert files.fingerprint(os.devnull) == "null: not a regular file"
     for position in range(0, size, max(1, size - 1)):
         content[position] = 1
         path.write_bytes(content)
@@ -326,13 +340,22 @@ def test_fingerprint_depends_on_size_and_content(tmp_path, size):
         content[position] = 0
 
 
-@pytest.mark.parametrize("scheme", ["", "file://"])
-def test_files_move_to_other_file_systems(tmp_path, monkeypatch, scheme):
+def test_fingerprint_does_not_read_pipes(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    assert files.fingerprint(str(path)) == "pipe: not a regular file"
+
+
+@pytest.mark.parametrize(
+    "schemes", [("", ""), ("", "file://"), ("file://", "")]
+)
+def test_files_move_to_other_file_systems(tmp_path, monkeypatch, schemes):
     def rename(source, target):
         raise OSError(errno.EXDEV, "Invalid cross-device link")
 
     monkeypatch.setattr(os, "rename", rename)
     (tmp_path / "a").write_bytes(b"1")
     (tmp_path / "b").write_bytes(b"2")
-    files.move(f"{tmp_path}/a", f"{scheme}{tmp_path}/b")
+    source, target = schemes
+    files.move(f"{source}{tmp_path}/a", f"{target}{tmp_path}/b")
     assert (tmp_path / "b").read_bytes() == b"1"

@@ -34,7 +34,7 @@ Answerer = Predictor | FillMask | Scorer
 
 
 class Item(NamedTuple):
-    """An input: the argument of `parse`, and how the output shows it.
+    """An input: the argument of `Task.parse`, and how the output shows it.
 
     `shown` has all cells of a row of a table, and the words of a sentence.
     """
@@ -127,7 +127,7 @@ def _open_output(path: str | None) -> Iterator[Any]:
 def _rows(
     answerer: Answerer, options: Predict
 ) -> Iterator[tuple[str, Item]] | None:
-    """Yields the rows of a table or the sentences of a CoNLL file.
+    """Returns the rows of a table or the sentences of a CoNLL file.
 
     Each comes with FILE:LINE or FILE. Returns None if the input has one example
     per line.
@@ -264,10 +264,11 @@ def _answer_chunk(
     """Returns pairs of an input, as the output shows it, and its answer."""
     items = []
     for where, line in chunk:
-        if not isinstance(line, Item):
+        if isinstance(line, Item):
+            items.append(line)
+        else:
             value = _parse(line, where, kind)
-            line = Item(value, value)
-        items.append(line)
+            items.append(Item(value, value))
     examples: list[Any] = [
         answerer.parse(item.given, where)
         for item, (where, _) in zip(items, chunk, strict=True)

@@ -30,14 +30,16 @@ def load_weights(
     model: Any,
     model_files: ModelFiles,
     never_split: tuple[str, ...] = (),
-    **patterns: str,
+    *,
+    may_initialize: str,
+    may_skip: str,
 ) -> tuple[Tokenizer, str]:
     """Assigns the weights of a model; returns its tokenizer and their source.
 
     The source is the prefix of the checkpoint, or the directory of a model in
-    another format. The tokenizer keeps the tokens `never_split` whole. For
-    `patterns` see `loading.load`. Raises `InputError` if the files are damaged
-    or do not fit each other.
+    another format. The tokenizer keeps the tokens `never_split` whole. For the
+    other arguments see `checkpoints.loading.load`.
+    Raises `InputError` if the files are damaged or do not fit each other.
     """
     tokenizer = Tokenizer(
         model_files.vocab_file, model_files.do_lower_case, never_split
@@ -46,7 +48,8 @@ def load_weights(
     loaded = loading.load(
         tf1.by_name(model.trainable_variables),
         model_files.init_checkpoint,
-        **patterns,
+        may_initialize=may_initialize,
+        may_skip=may_skip,
     )
     return tokenizer, loaded.source
 

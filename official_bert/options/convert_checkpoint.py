@@ -48,8 +48,8 @@ class ConvertCheckpoint(Options, heading="Model"):
         choices=CLASSIFIERS,
     )
     dtype: str = choice(
-        "Hugging Face: the type of the stored weights. float16 is rounded, "
-        "half as large, and loaded as float32 again.",
+        "Hugging Face: the type of the stored weights. float16: weights are "
+        "rounded and take half the space; loading converts them to float32.",
         "float32|float16",
     )
     model_card: str | None = checks.file_option(
@@ -60,9 +60,9 @@ class ConvertCheckpoint(Options, heading="Model"):
         "Regular expression of weights to leave out, such as ^cls/.", None
     )
     repeat_positions: int = option(
-        "Replace the position embeddings after the first N with copies of "
-        "these, for a model that was trained on N tokens. TF1 input needs "
-        "another output format.",
+        "For a model that was trained on at most N tokens: replace the "
+        "position embeddings after the first N with copies of the first N. 0: "
+        "keep them. TF1 input needs --to=huggingface.",
         0,
         at_least=0,
     )

@@ -53,8 +53,8 @@ class CreatePretrainingData(NamedModel, heading="Model"):
         "documents."
     )
     document_blank_lines: int = amount(
-        "Number of blank lines that end a document. The end of a file always "
-        "does. 0: each line is a document.",
+        "With --split_sentences: number of blank lines that end a document. "
+        "The end of a file always does. 0: each line is a document.",
         3,
         needs="split_sentences",
     )
@@ -88,8 +88,8 @@ class CreatePretrainingData(NamedModel, heading="Model"):
     )
     masked_lm_prob: float = share("Proportion of tokens to mask.", 0.15)
     mask_share: float = share(
-        "Share of masked tokens to replace with [MASK]. The three shares must "
-        "sum to 1.",
+        "Share of masked tokens to replace with [MASK]. Must sum to 1 with "
+        "--random_share and --same_share.",
         0.8,
     )
     random_share: float = share(
@@ -107,7 +107,8 @@ class CreatePretrainingData(NamedModel, heading="Model"):
     num_workers: int = amount(
         "Number of processes. 0: one process, which creates exactly the "
         "instances of the 2018 release. N: different random instances, the "
-        "same for every N; memory depends on the longest document.",
+        "same for every N; memory depends on the longest document, and the end "
+        "of a file ends a document.",
         0,
         conflicts=("runner",),
     )

@@ -150,7 +150,8 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         heading="Evaluation",
     )
     early_stopping: int = amount(
-        "Stop after N evaluations without improvement; 0: never.",
+        "With --eval_every: stop after N evaluations without improvement; 0: "
+        "never.",
         0,
         needs="eval_every",
     )
@@ -229,6 +230,11 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         if self.bilstm_size is None:
             return 768 if self.feature_layers != "none" else 0
         return self.bilstm_size
+
+    @property
+    def used_splits(self) -> list[str]:
+        """Which of `train`, `dev` and `test` are read."""
+        return super().used_splits + ["test"] * self.do_predict
 
     @property
     def serving_dir(self) -> str:

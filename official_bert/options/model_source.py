@@ -87,7 +87,8 @@ class ModelOptions(NamedModel, heading="Model"):
         "Without --model_dir: TF1 checkpoint, such as DIR/bert_model.ckpt."
     )
     do_lower_case: bool | None = optional(
-        "Lower-case the text. Default: as in the model's files, otherwise true."
+        "Lower-case the text. Default: the casing of --model or --model_dir; "
+        "without them, true."
     )
 
     @classmethod

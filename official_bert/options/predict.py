@@ -62,7 +62,7 @@ class Predict(ModelOptions, heading="Model"):
         heading="Prediction and export",
     )
     top_k: int = count(
-        "Number of predictions for each [MASK].", 5, needs="fill_mask"
+        "With --fill_mask: predictions for each [MASK].", 5, needs="fill_mask"
     )
     score: bool = switch(
         "Compute each text's pseudo-log-likelihood and perplexity."

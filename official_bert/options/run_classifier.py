@@ -87,8 +87,9 @@ class RunClassifier(FinetuningOptions, heading="Data"):
     )
     train_file: str | None = optional(
         "Own data: a .csv, .tsv or .jsonl file, also .gz, instead of "
-        "--task_name and --data_dir. Implies --do_train, --do_eval and "
-        "--pad_to=bucket. Flags of own data that you omit are detected."
+        "--task_name and --data_dir. Implies --do_train, --do_eval and, "
+        "by default, --pad_to=bucket. Flags of own data that you omit are "
+        "detected."
     )
     dev_file: str | None = optional(
         "Own data: the evaluation data. Default: a part of --train_file.",

@@ -33,7 +33,8 @@ class RunPretraining(TrainingOptions, heading="Data"):
         "Whether the records were created with --pack_sequences."
     )
     max_sequences_per_row: int = count(
-        "Maximum number of instances per record, as in the records.",
+        "With --pack_sequences: maximum number of instances per record, as in "
+        "create_pretraining_data.py.",
         create_pretraining_data.MAX_SEQUENCES_PER_ROW,
     )
     num_train_steps: int = count("Training steps.", 100000, heading="Training")

@@ -66,9 +66,9 @@ class DeviceOptions(Options, heading="Devices"):
     master: str | None = optional("A grpc:// address, instead of --tpu_name.")
     num_tpu_cores: int = count("Maximum number of TPU cores.", 8)
     distribution_strategy: str = choice(
-        "mirrored: all GPUs of this machine share each batch. "
-        "multi_worker_mirrored: all GPUs of the hosts in TF_CONFIG share it. "
-        "tpu: the same as --use_tpu.",
+        "none: one device. mirrored: all GPUs of this machine share each "
+        "batch. multi_worker_mirrored: all GPUs of the hosts in TF_CONFIG "
+        "share it. tpu: the same as --use_tpu.",
         "none|mirrored|multi_worker_mirrored|tpu",
     )
 
@@ -224,11 +224,10 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
 
     @property
     def used_splits(self) -> list[str]:
-        """Which of `train`, `dev` and `test` are read."""
+        """Which of `train`, `dev` and, in fine-tuning, `test` are read."""
         is_used = {
             "train": self.do_train,
             "dev": self.do_eval or (self.do_train and self.eval_every),
-            "test": getattr(self, "do_predict", False),  # Only fine-tuning.
         }
         return [split for split in is_used if is_used[split]]
 

@@ -153,8 +153,9 @@ def read_blocks(file: tuple[int, str], settings: Settings) -> Iterator[Block]:
         )
         blocks = corpus.blocks_of_lines(lines, whole_documents=True)
         for place, block in enumerate(blocks):
-            tokenized = corpus.tokenize(settings, block)
-            yield (number, place), corpus.in_memory([tokenized])
+            parts = corpus.blocks_of_lines(block)
+            tokenized = (corpus.tokenize(settings, part) for part in parts)
+            yield (number, place), corpus.in_memory(tokenized)
     # Beam would retry after an exception, and change its type.
     except InputError as error:
         yield (number, -1), str(error)

@@ -98,11 +98,12 @@ def pack(columns: Columns, limits: Limits) -> Columns:
     is_masked = "masked_lm_weights" in columns
     if is_masked:
         schema = schemas.pretraining_schema(*limits[:2])
-        counts = np.count_nonzero(columns["masked_lm_weights"], axis=1).tolist()
+        masked = np.count_nonzero(columns["masked_lm_weights"], axis=1)
     else:
         schema = schemas.unmasked_schema(limits.max_seq_length)
-        counts = columns["num_to_predict"][:, 0].tolist()
+        masked = columns["num_to_predict"][:, 0]
     schema = schemas.packed_schema(schema, limits.max_sequences_per_row)
+    counts = masked.tolist()
     lengths = np.count_nonzero(columns["input_mask"], axis=1).tolist()
     rows = best_fit(lengths, counts, limits)
     packed = {
@@ -112,24 +113,28 @@ def pack(columns: Columns, limits: Limits) -> Columns:
     for row, members in enumerate(rows):
         start = first = 0  # The next token and prediction of the row.
         for place, member in enumerate(members):
+            length, count = lengths[member], counts[member]
             instance = {name: columns[name][member] for name in columns}
-            instance["input_mask"] = np.full(lengths[member], place + 1)
-            instance["next_sentence_positions"] = np.array([start])
-            instance["next_sentence_weights"] = np.ones(1)
+            tokens = row, slice(start, start + length)
+            packed["input_ids"][tokens] = instance["input_ids"][:length]
+            packed["segment_ids"][tokens] = instance["segment_ids"][:length]
+            packed["input_mask"][tokens] = place + 1
             if is_masked:
-                positions = instance["masked_lm_positions"]
-                instance["masked_lm_positions"] = start + positions
+                predictions = row, slice(first, first + count)
+                positions = instance["masked_lm_positions"][:count]
+                labels = instance["masked_lm_ids"][:count]
+                packed["masked_lm_positions"][predictions] = start + positions
+                packed["masked_lm_ids"][predictions] = labels
+                packed["masked_lm_weights"][predictions] = 1
             else:
-                words = instance["word_starts"]
-                instance["word_starts"] = np.where(words > 0, start + words, 0)
-            slots: dict[str | None, tuple[int, int]] = {
-                "max_seq_length": (start, lengths[member]),
-                "max_predictions_per_seq": (first, counts[member]),
-                "max_sequences_per_row": (place, 1),
-            }
-            for name, feature in schema.items():
-                begin, size = slots[feature.flag]
-                packed[name][row, begin : begin + size] = instance[name][:size]
-            start += lengths[member]
-            first += counts[member]
+                words = instance["word_starts"][:length]
+                words = np.where(words > 0, start + words, 0)
+                packed["word_starts"][tokens] = words
+                packed["num_to_predict"][row, place] = count
+            label = instance["next_sentence_labels"][0]
+            packed["next_sentence_labels"][row, place] = label
+            packed["next_sentence_positions"][row, place] = start
+            packed["next_sentence_weights"][row, place] = 1
+            start += length
+            first += count
     return packed

@@ -212,11 +212,12 @@ def _require_divisible(
     flag = _BATCH_SIZE_FLAGS[split]
     batch_size = getattr(options, flag)
     divisor = strategy.num_replicas_in_sync
-    factors = f"the number of devices ({divisor})"
+    factors = "the number of devices"
     num_parts = options.gradient_accumulation_steps
     if split == "train" and num_parts > 1:
+        times = f"times --gradient_accumulation_steps={num_parts}"
+        factors += f" ({divisor}) {times}"
         divisor *= num_parts
-        factors += f" times --gradient_accumulation_steps={num_parts}"
     if batch_size % divisor:
         raise InputError(
             f"--{flag}={batch_size} must be a multiple of {divisor}, {factors}."

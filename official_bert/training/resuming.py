@@ -190,36 +190,37 @@ def complete_earlier_run(
     Returns whether no step is left to train. Raises `InputError` if changed
     options would then have no effect.
     """
-
-    def require_no_changes() -> None:
-        record = read_train_options(options.output_dir)
-        changes = changed_options(record, options, _STEP_OPTIONS.split())
-        problem = (
-            f"{options.output_dir}: no step is left to train ({step} of "
-            f"{num_steps} are done), so these changes would have no effect:"
-        )
-        _require_none(changes, problem)
-
+    done = f"{step} of {num_steps}"
     is_last = step >= num_steps
     if is_last:  # Before an evaluation, which would write files.
-        require_no_changes()
+        _require_same_steps(options, done)
     stops_early = evaluations is not None and evaluations.evaluate_if_due(step)
-    if not (is_last or stops_early):
-        return False
-    require_no_changes()
-    logging.info("Nothing to train: step %d of %d.", step, num_steps)
-    return True
+    if stops_early and not is_last:
+        _require_same_steps(options, done)
+    if is_last or stops_early:
+        logging.info("Nothing to train: step %s.", done)
+    return is_last or stops_early
+
+
+def _require_same_steps(options: TrainingOptions, done: str) -> None:
+    record = read_train_options(options.output_dir)
+    changes = changed_options(record, options, _STEP_OPTIONS.split())
+    problem = (
+        f"{options.output_dir}: no step is left to train ({done} are done), so "
+        "these changes would have no effect:"
+    )
+    _require_none(changes, problem)
 
 
 def write_run_files(
     options: RunPretraining | FinetuningOptions,
     seed: int,
     data_files: Mapping[str, Sequence[str]],
-    others: Mapping[str, str],
+    model_files: Mapping[str, str],
 ) -> None:
     """Writes the options and the files needed to use the model, on the chief.
 
-    `seed` is the run's; `others` is {name: text} of files besides
+    `seed` is the run's; `model_files` is {name: text} of files besides
     `train_options.json` and `vocab.txt`.
     """
     if not options.is_chief:
@@ -232,7 +233,7 @@ def write_run_files(
     texts = {TRAIN_OPTIONS: json_files.to_text(record)}
     if options.vocab_file:
         texts[model_formats.VOCAB] = files.read_text(options.vocab_file)
-    for name, text in {**texts, **others}.items():
+    for name, text in {**texts, **model_files}.items():
         files.write_text(os.path.join(options.output_dir, name), text)
 
 
@@ -332,7 +333,9 @@ def _initial_weights(options: TrainingOptions) -> list[str]:
         return []
     released = os.path.join(options.output_dir, model_formats.RELEASED_PREFIX)
     if os.path.realpath(checkpoint) == os.path.realpath(released):
-        return []  # --model later means the run, which trains beside it.
+        # If a run trains in the directory of a released model, --model later
+        # means the run.
+        return []
     index = checkpoint + model_formats.INDEX  # Has checksums of all weights.
     if files.exists(index):
         return [index]

@@ -272,9 +272,7 @@ def _report(
     left_out = set(model.left_out)
     state = {n for n in left_out if re.search(tf1.OPTIMIZER_STATE, n)}
     lines = [
-        _table(
-            input=(model.arrays.where, read), output=(options.output, written)
-        ),
+        _table((model.arrays.where, read), (options.output, written)),
         f"Head: {model.head.name}. Read back: {num_compared} arrays, largest "
         "difference 0.",
     ]
@@ -292,10 +290,11 @@ def _report(
     return "\n".join(lines)
 
 
-def _table(**sides: tuple[str, Mapping[str, Shape]]) -> str:
+def _table(*sides: tuple[str, Mapping[str, Shape]]) -> str:
     """Returns the sizes of input and output, each a path and {name: shape}."""
     lines = [f"{'':7}{'arrays':>7}{'values':>14}"]
-    for name, (path, shapes) in sides.items():
+    names = ("input", "output")
+    for name, (path, shapes) in zip(names, sides, strict=True):
         num_values = sum(map(math.prod, shapes.values()))
         lines.append(f"{name:7}{len(shapes):7,}{num_values:14,}  {path}")
     return "\n".join(lines)
@@ -338,9 +337,7 @@ def strip_optimizer(options: ConvertCheckpoint) -> str:
         after = tf1_directory.open_arrays(directory)
         if gap := _difference(kept, before.read, after.read):
             raise RuntimeError(f"The copy differs from the original by {gap}.")
-    table = _table(
-        input=(prefix, before.shapes), output=(options.output, after.shapes)
-    )
+    table = _table((prefix, before.shapes), (options.output, after.shapes))
     return (
         f"{table}\nLeft out: {len(before.shapes) - len(kept)} arrays. Read "
         f"back: {len(kept)} arrays, largest difference 0."

@@ -239,12 +239,16 @@ def make(options: RunSquad) -> SquadTask:
         options.predict_file,
         options.version_2_with_negative,
     )
-    decoding = [getattr(options, name) for name in DecodingOptions._fields]
     return SquadTask(
         data=data,
         doc_stride=options.doc_stride,
         max_query_length=options.max_query_length,
-        decoding=DecodingOptions(*decoding),
+        decoding=DecodingOptions(
+            options.n_best_size,
+            options.max_answer_length,
+            options.version_2_with_negative,
+            options.null_score_diff_threshold,
+        ),
         pad_to=options.eval_pad_to,
         pooling_head=PoolingHead(options.feature_layers, options.bilstm_units),
         show_progress=True,
