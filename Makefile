@@ -14,10 +14,10 @@ test: .venv/tests-installed
 	$(MAKE) --jobs 2 lint pytest
 
 # TensorFlow keeps memory of every model that a process has run: a process runs
-# ten files of tests. Three processes run at a time, because some tests wait,
-# first on tests/training, the slowest.
+# ten files of tests. Two processes run at a time, first on tests/training, the
+# slowest.
 pytest: .venv/tests-installed
-	@find tests -name "test_*.py" | sort -r | xargs -P 3 -n 10 sh -c \
+	@find tests -name "test_*.py" | sort -r | xargs -P 2 -n 10 sh -c \
 	  'output=$$($(BIN)/python -m pytest -m "not nightly" "$$@" 2>&1); \
 	  status=$$?; printf "%s\n" "$$output"; exit $$status' pytest
 
