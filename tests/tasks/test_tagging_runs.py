@@ -208,7 +208,6 @@ def test_bilstm_resumes_with_the_weights_of_an_uninterrupted_run(
         {
             "learning_rate": 3e-3,
             "mixed_precision": "bfloat16",
-            "gradient_accumulation_steps": 2,
             "remat": True,
             "distribution_strategy": "mirrored",
         },
