@@ -1,6 +1,7 @@
 r"""Seconds of one step in this project and in others, best of five or more.
 
   python -m benchmarks.step [--peer NAME=PYTHON ...] [--cells tiny mini ...]
+    [--kinds forward ...]
 
 Each step runs in a separate process, this project and the peers in turn, on all
 cores. NAME is `transformers`, `KerasHub` or `Model Garden`, and PYTHON has
@@ -14,6 +15,7 @@ TensorFlow does not use oneDNN there by default.
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -23,6 +25,7 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.util import _pywrap_util_port
 
 from benchmarks import step_peers
 from benchmarks.sizes import SIZES
@@ -40,6 +43,8 @@ from official_bert.training.objectives import (
 from official_bert.training.step import train_step
 
 ROUNDS = 5
+# In ascending order.
+INSTRUCTION_SETS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16")
 KINDS = ("pretraining", "classifier", "prediction", "forward")
 
 
@@ -167,6 +172,19 @@ def matmul_rate(size: int = 2048) -> float:
     return 2.0 * size**3 / min(step_peers.seconds(product, ROUNDS))
 
 
+def machine() -> str:
+    """Describes the processor, its instruction set, and the use of oneDNN."""
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        fields = dict(re.findall(r"(.*?)\t*: (.*)", file.read()))
+    known = [n for n in INSTRUCTION_SETS if n in fields["flags"].split()]
+    limit = os.environ.get("ONEDNN_MAX_CPU_ISA", known[-1])
+    onednn = "on" if _pywrap_util_port.IsMklEnabled() else "off"
+    return (
+        f"{fields['model name']}, {os.cpu_count()} cores, {known[-1]}; oneDNN "
+        f"{onednn}, up to {limit}"
+    )
+
+
 def run_ours(cell: str, kind: str) -> list[float]:
     """Measures ours in a new process."""
     command = [sys.executable, "-m", "benchmarks.step", "--ours", cell, kind]
@@ -199,6 +217,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer", action="append", default=[])
     parser.add_argument("--cells", nargs="*", default=list(CELLS))
+    parser.add_argument("--kinds", nargs="*", default=list(KINDS))
     parser.add_argument("--ours", nargs=2, metavar=("CELL", "KIND"))
     options = parser.parse_args()
     if options.ours:
@@ -209,10 +228,11 @@ def main() -> None:
         return
     peers = dict(peer.split("=", 1) for peer in options.peer)
     rate = matmul_rate()
+    print(machine())
     print(f"matrix products of 2048: {rate / 1e9:.0f} GFLOP/s")
     names = "".join(f"{name:>14}" for name in peers)
     print(f"{'kind':12}{'model':10}{'ours':>8}{names}  fastest/ours  share")
-    for kind in KINDS:
+    for kind in options.kinds:
         for cell in options.cells:
             ours = min(run_ours(cell, kind))
             theirs = [
