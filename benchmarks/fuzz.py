@@ -339,6 +339,8 @@ def fuzzer(inputs: str, faults: str) -> Iterator[Fuzzer]:
             yield Fuzzer(inputs, faults)
         finally:
             os.chdir(origin)
+            for number in (signal.SIGPROF, signal.SIGALRM):
+                signal.signal(number, signal.SIG_DFL)
 
 
 def main() -> None:

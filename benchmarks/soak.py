@@ -15,6 +15,7 @@ other programs on the machine disturb less than its progress per second.
 """
 
 import contextlib
+import errno
 import fcntl
 import itertools
 import os
@@ -202,8 +203,9 @@ def _read(terminal: int) -> Iterator[bytes]:
     try:
         while text := os.read(terminal, 1 << 16):
             yield text
-    except OSError:  # How Linux reports the end.
-        pass
+    except OSError as error:
+        if error.errno != errno.EIO:  # How Linux reports the end.
+            raise
     finally:
         os.close(terminal)
 

@@ -36,7 +36,7 @@ Answerer = Predictor | FillMask | Scorer
 class Item(NamedTuple):
     """An input: the argument of `Task.parse`, and how the output shows it.
 
-    `shown` has all cells of a row of a table, and the words of a sentence.
+    For a row of a table, `shown` has all cells; for a sentence, its words.
     """
 
     given: Any

@@ -7,12 +7,21 @@ import pytest
 import tensorflow as tf
 
 from official_bert.export.graph_packing import cut, pack
-from official_bert.inputs.text_inputs import SpecialIds
+from official_bert.inputs.text_inputs import SpecialIds, text_features
 from official_bert.tasks import documents
 from official_bert.tasks.documents import LongDocuments
 
 SPECIAL_IDS = SpecialIds(cls=101, sep=102)
 LENGTHS = [0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 17, 30]
+
+
+def random_segments(seed, num_segments):
+    """Returns segments of 40 rows with 0 to 11 tokens."""
+    random = np.random.RandomState(seed)
+    return [
+        [random.randint(1000, 2000, random.randint(12)) for _ in range(40)]
+        for _ in range(num_segments)
+    ]
 
 
 def ragged(rows):
@@ -24,13 +33,7 @@ def ragged(rows):
 def test_pack_equals_tensorflow_text(num_segments, seq_length):
     import tensorflow_text
 
-    random = np.random.RandomState(seq_length)
-    segments = [
-        ragged(
-            random.randint(1000, 2000, random.randint(12)) for _ in range(40)
-        )
-        for _ in range(num_segments)
-    ]
+    segments = list(map(ragged, random_segments(seq_length, num_segments)))
 
     packed = pack(segments, seq_length, SPECIAL_IDS, padding_id=9)
 
@@ -41,6 +44,25 @@ def test_pack_equals_tensorflow_text(num_segments, seq_length):
     ids, mask = tensorflow_text.pad_model_inputs(ids, seq_length, pad_value=9)
     types, _ = tensorflow_text.pad_model_inputs(types, seq_length)
     np.testing.assert_array_equal(list(packed.values()), [ids, mask, types])
+
+
+@pytest.mark.parametrize("seq_length", [5, 7, 8, 15, 30])
+def test_pack_equals_the_inputs_of_training(seq_length):
+    a, b = random_segments(seq_length, 2)
+
+    packed = pack(
+        [ragged(a), ragged(b)], seq_length, SPECIAL_IDS, ends_empty=False
+    )
+
+    rows = zip(*(column.numpy() for column in packed.values()), strict=True)
+    for row, ids_a, ids_b in zip(rows, a, b, strict=True):
+        [pair] = documents.cut(
+            [*ids_a], [*ids_b], seq_length, documents.TRUNCATE_TAIL
+        )
+        expected = text_features(*pair, SPECIAL_IDS)
+        for found, values in zip(row, expected.values(), strict=True):
+            padding = [0] * (seq_length - len(values))
+            assert found.tolist() == values + padding
 
 
 def test_packed_sequences_have_a_static_length_for_keras():

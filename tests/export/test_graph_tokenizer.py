@@ -118,6 +118,13 @@ def test_bytes_that_are_not_utf8_are_dropped(vocab_file):
     assert_as_reference(vocab_file, True, texts)
 
 
+def test_sigma_is_final_as_in_python(vocab_file):
+    # The full stop is ignored; U+200D is removed, and so not even ignored.
+    texts = ["ΑΣ", "Σ", "ΣΑΣ", "ΑΣΑ", "Α.Σ", "ΑΣ.", "ΑΣ'Α", "ΑΣ'", "ΑΣ Α", "Α"]
+    texts += ["Α Σ", "ΑΣ中Α", "ΑΣΣ", "1Σ", "ΑΣ\u200dΑ", "Α\u0301Σ\u0301", "Σ"]
+    assert_same_words(vocab_file, True, texts)
+
+
 @pytest.mark.parametrize("letter", ["a", "ж", "\u1c80", "\U00010428"])
 def test_words_have_up_to_200_characters_not_bytes(make_vocab, letter):
     vocab_file = make_vocab(*SPECIAL, letter, f"##{letter}")

@@ -43,6 +43,12 @@ def test_words_are_split_into_the_longest_tokens(limit, text, tokens):
     assert tokenizer.tokenize(text) == tokens.split()
 
 
+def test_defaults_are_those_of_the_original(make_vocab):
+    tokenizer = FullTokenizer(make_vocab("[UNK]", "a", "##a"))
+    assert tokenizer.tokenize("A" * 200) == ["a"] + ["##a"] * 199
+    assert tokenizer.tokenize("A" * 201) == ["[UNK]"]
+
+
 @pytest.mark.parametrize(
     ("text", "tokens"),
     [

@@ -2,6 +2,7 @@
 
 import itertools
 import sys
+import tarfile
 import unicodedata
 
 import pytest
@@ -121,3 +122,19 @@ def test_ids_of_unknown_words_need_the_token_unk(make_vocab):
     empty = Tokenizer(make_vocab())
     assert empty.tokenize("a b") == ["[UNK]", "[UNK]"]
     assert len(empty.encode_lines([" "]).ids) == 0
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    "vocabulary", ["uncased", "cased", "multi_cased", "chinese"]
+)
+def test_wikipedia_is_tokenized_as_by_the_reference(
+    shared_data, tmp_path, vocab_files, vocabulary
+):
+    with tarfile.open(shared_data / "corpora.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    text = (tmp_path / "corpora" / "wikipedia.txt").read_text("utf-8")
+    do_lower_case = vocabulary in ("uncased", "chinese")
+    settings = vocab_files[vocabulary], do_lower_case
+    for never_split in ((), ("[MASK]", "the", "##ing")):
+        assert_equals_reference((*settings, never_split), text.split("\n"))

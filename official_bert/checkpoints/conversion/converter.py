@@ -25,7 +25,6 @@ from official_bert.checkpoints.loading import FORMATS
 from official_bert.checkpoints.weights import Shape
 from official_bert.errors import InputError, listed
 from official_bert.huggingface_files import TOKENIZER_CONFIG
-from official_bert.model_formats import CONFIG, VOCAB
 from official_bert.options.convert_checkpoint import (
     ConvertCheckpoint,
     same_format_error,
@@ -324,7 +323,7 @@ def strip_optimizer(options: ConvertCheckpoint) -> str:
             f"--skip={options.skip} leaves out everything in {prefix}. Use a "
             "narrower regular expression."
         )
-    names = [CONFIG, VOCAB, TOKENIZER_CONFIG]
+    names = [model_formats.CONFIG, model_formats.VOCAB, TOKENIZER_CONFIG]
     if any(map(weights.is_finetuned, kept)):
         names.append(task_file.NAME)
     with files.replacing_directory(options.output) as directory:
