@@ -40,7 +40,7 @@ from official_bert.training.objectives import (
     Objective,
     PretrainingObjective,
 )
-from official_bert.training.step import train_step
+from official_bert.training.step import TrainingStep
 
 ROUNDS = 5
 # In ascending order.
@@ -102,7 +102,7 @@ def make_batch(cell: Cell) -> dict[str, Any]:
 
 
 def training_step(
-    model: Any, objective: Objective, **options: Any
+    model: Any, objective: Objective, remat: bool = False, **options: Any
 ) -> tuple[AdamWeightDecay, Any]:
     """Returns an optimizer, and the compiled step as a function of batches.
 
@@ -111,11 +111,10 @@ def training_step(
     # SQuAD does not train the pooler.
     weights = getattr(model, "learning_variables", model.trainable_variables)
     optimizer = AdamWeightDecay(weights, LinearWarmupDecay(1e-4, 1000, 10))
-    step = tf.function(
-        lambda batch: train_step(model, objective, optimizer, batch, seed=1),
-        **options,
+    step = TrainingStep(
+        model, objective, optimizer, seed=1, recomputes_layers=remat
     )
-    return optimizer, step
+    return optimizer, tf.function(step.run, **options)
 
 
 def our_step(cell: Cell, kind: str) -> Callable[[], Any]:

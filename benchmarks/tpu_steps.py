@@ -21,7 +21,6 @@ from official_bert.training.objectives import (
     Objective,
     PretrainingObjective,
 )
-from official_bert.training.step import recompute_in_backward
 
 NUM_PREDICTIONS = {128: 20, 512: 77}
 
@@ -83,9 +82,9 @@ class Step:
                 objective = FinetuningObjective(task)
                 model = task.build_model(case.config)
                 self._schema = task.schema(case.length)
-        if case.remat:
-            model.bert.encoder.recompute = recompute_in_backward
-        _, self._step = training_step(model, objective, jit_compile=True)
+        _, self._step = training_step(
+            model, objective, case.remat, jit_compile=True
+        )
 
     def lower(self, batch_size: int) -> bytes:
         """Returns the step's `HloModuleProto`; weights are updated in place."""

@@ -11,7 +11,7 @@ The names of layers make every `variable.path` equal to the weight's name in a
 checkpoint of the 2018 release.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from keras import ops
@@ -147,16 +147,10 @@ class Encoder(layers.ConfiguredLayer):
     Returns:
         The outputs and the attention probabilities of every layer. The
         probabilities are None where layers are recomputed.
-
-    Attributes:
-        recompute: A function such as `training.step.recompute_in_backward`,
-            applied to every layer in training, so that its activations are not
-            stored.
     """
 
     def __init__(self, config: BertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
-        self.recompute: Callable[..., Any] | None = None
         # A tuple: `tf.train.Checkpoint` silently omits layers in lists.
         self.layers = tuple(
             TransformerLayer(self.config, name=f"layer_{i}")
@@ -174,6 +168,7 @@ class Encoder(layers.ConfiguredLayer):
         last_positions: Any = None,
         training: Training = False,
     ) -> tuple[list[Any], list[Any]]:
+        recompute = getattr(training, "recompute", None)
         outputs, probabilities = [], []
         for layer in self.layers:
             from_tensor = x
@@ -182,8 +177,8 @@ class Encoder(layers.ConfiguredLayer):
                 if bias.shape[2] != 1:  # Differs between positions.
                     rows = layers.gather_positions(bias[:, 0], last_positions)
                     bias = ops.expand_dims(rows, 1)
-            if training and self.recompute:
-                output = self.recompute(
+            if recompute:
+                output = recompute(
                     lambda *xs, layer=layer: layer(*xs, training=training)[0]
                 )
                 x, attention = output(from_tensor, x, bias), None

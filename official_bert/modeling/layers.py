@@ -24,7 +24,7 @@ serializable = keras.saving.register_keras_serializable("official_bert")
 
 @dataclasses.dataclass(frozen=True)
 class StepContext:
-    """How one training step draws dropout masks and compiles activations.
+    """How one training step draws dropout masks, compiles and recomputes.
 
     Models take it as `training`, which Keras passes on to nested layers. With
     `training=True`, as under `model.fit`, Keras' random state draws the masks.
@@ -33,10 +33,13 @@ class StepContext:
         random_bits: (layer number, shape) -> uniform uint16 Tensor, which
             should differ between layers, steps and replicas.
         compile_function: Compiles a function of Tensors; used for gelu.
+        recompute: Wraps a Transformer layer, a function of Tensors, so that its
+            activations are recomputed in the backward pass, not stored.
     """
 
     random_bits: Callable[[int, Any], Any]
     compile_function: Callable[..., Any] | None = None
+    recompute: Callable[..., Any] | None = None
 
 
 Training = bool | StepContext

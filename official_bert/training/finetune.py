@@ -32,7 +32,6 @@ from official_bert.training import (
     precision,
     reporting,
     resuming,
-    step,
 )
 from official_bert.training.evaluate import FinetuningRun
 from official_bert.training.objectives import FinetuningObjective
@@ -103,8 +102,6 @@ def prepare(task: Task, options: FinetuningOptions) -> FinetuningRun:
     checkpointing.set_seed(options.seed)
     with strategy.scope(), precision.policy(options.mixed_precision):
         model = task.build_model(config, bert)
-    if options.remat:
-        model.bert.encoder.recompute = step.recompute_in_backward
     directory = distribution.writable_directory(options)
     return FinetuningRun(
         task, options, tokenizer, strategy, model, examples, directory

@@ -20,9 +20,9 @@ from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.options.training import TrainingOptions
 from official_bert.training import checkpointing, distribution, interruption
 from official_bert.training.evaluate import Evaluations
-from official_bert.training.objectives import Batch, Objective, Scalars
+from official_bert.training.objectives import Objective, Scalars
 from official_bert.training.precision import LossScale
-from official_bert.training.step import train_step
+from official_bert.training.step import TrainingStep
 
 _SUMMARY_STEPS = 10  # Steps between TensorBoard events.
 
@@ -157,14 +157,22 @@ class StepRunner:
     """
 
     def __init__(self, trainer: Trainer, seed: int, batch_spec: Any) -> None:
-        self._trainer = trainer
-        self._seed = seed
+        self._strategy = trainer.strategy
         options = trainer.options
         # Decides what `--jit_compile` compiles. XLA cannot compile the sums
         # over several GPUs or CPUs, so there it compiles only the part before
         # them. On TPUs `strategy.run` compiles everything.
         is_alone = trainer.strategy.num_replicas_in_sync == 1
-        self._compiles_gradients = options.jit_compile and not is_alone
+        self._step = TrainingStep(
+            trainer.model,
+            trainer.objective,
+            trainer.optimizer,
+            seed,
+            num_micro_batches=options.gradient_accumulation_steps,
+            loss_scale=trainer.loss_scale,
+            recomputes_layers=options.remat,
+            compiles_gradients=options.jit_compile and not is_alone,
+        )
         is_tpu = options.resolved_strategy == "tpu"
         # XLA and TPUs need static shapes, so each batch length is traced
         # separately. A loop inside TensorFlow cannot choose among traces.
@@ -197,22 +205,8 @@ class StepRunner:
         ]
 
     def _run_step(self, batch: Any) -> Scalars:
-        strategy = self._trainer.strategy
-        scalars = strategy.run(self._run_on_replica, args=(batch,))
-        return distribution.first_replica(strategy, scalars)  # type: ignore[no-any-return]
-
-    def _run_on_replica(self, batch: Batch) -> Scalars:
-        trainer = self._trainer
-        return train_step(
-            trainer.model,
-            trainer.objective,
-            trainer.optimizer,
-            batch,
-            self._seed,
-            num_micro_batches=trainer.options.gradient_accumulation_steps,
-            loss_scale=trainer.loss_scale,
-            compiles_gradients=self._compiles_gradients,
-        )
+        scalars = self._strategy.run(self._step.run, args=(batch,))
+        return distribution.first_replica(self._strategy, scalars)  # type: ignore[no-any-return]
 
     def _run_steps(self, batches: Any, num_steps: Any) -> Scalars:
         """Returns {name: Tensor [num_steps]}."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from official_bert.inputs import datasets
 from official_bert.inputs.schemas import Masking
 from official_bert.modeling.layers import Training
 from official_bert.modeling.losses import cross_entropy
@@ -28,19 +29,25 @@ class PretrainingObjective:
     """Masked LM and next sentence prediction: section 3.1 of the paper.
 
     `token_task` is `masked_lm` or `lm`, `pair_task` is `next_sentence`,
-    `sentence_order` or None. The sum of both losses is minimized. With
-    `masking`, batches are masked in each training step.
+    `sentence_order` or None. The sum of both losses is minimized. `masking` is
+    None for records that are masked already, and for `lm`.
     """
 
     token_task: str = "masked_lm"
     pair_task: str | None = "next_sentence"
     masking: Masking | None = None
 
-    def mask_tokens(self, batch: Batch, seed: Any) -> Batch:
-        """Returns the batch; masks unmasked records, with an int [2] seed."""
-        if self.masking is None:
-            return batch
-        return dynamic_masking.mask_batch(batch, self.masking, seed)
+    def with_labels(self, batch: Batch, seed: Any) -> Batch:
+        """Returns the batch with labels for the token loss.
+
+        Masks unmasked records, with an int [2] seed. For left-to-right models,
+        the labels are the next tokens.
+        """
+        if self.token_task == "lm":
+            return datasets.to_next_tokens(batch)
+        if self.masking:
+            return dynamic_masking.mask_batch(batch, self.masking, seed)
+        return batch
 
     def loss_weights(self, batch: Batch) -> Scalars:
         """Returns {loss: number of masked tokens, or of instances}."""
@@ -109,8 +116,8 @@ class FinetuningObjective:
 
     task: Task
 
-    def mask_tokens(self, batch: Batch, seed: Any) -> Batch:
-        """Returns the batch unchanged: only pre-training masks tokens."""
+    def with_labels(self, batch: Batch, seed: Any) -> Batch:
+        """Returns the batch, which has the labels of the records."""
         return batch
 
     def loss_weights(self, batch: Batch) -> Scalars:

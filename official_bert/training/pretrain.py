@@ -62,17 +62,13 @@ class PretrainingRun:
         batches = datasets.evaluation_batches(
             self.eval_data, options.eval_batch_size, options.max_eval_steps
         )
-        batches = _prepare_batches(batches, model.config)
-        if objective.masking:
-            # Masks whole batches, so that the masks do not depend on the
-            # replicas.
-            batches = batches.enumerate().map(
-                datasets.as_is(
-                    lambda number, batch: objective.mask_tokens(
-                        batch, [0, number]
-                    )
-                )
+        batches = _with_checked_ids(batches, model.config)
+        # Whole batches, so that the masks do not depend on the replicas.
+        batches = batches.enumerate().map(
+            datasets.as_is(
+                lambda number, batch: objective.with_labels(batch, [0, number])
             )
+        )
         on_replica = functools.partial(step.evaluation_step, model, objective)
         run_step = tf.function(
             lambda batch: strategy.run(on_replica, (batch,)), autograph=False
@@ -152,8 +148,6 @@ def prepare(options: RunPretraining) -> PretrainingRun:
     checkpointing.set_seed(options.seed)
     with strategy.scope(), precision.policy(options.mixed_precision):
         model = PretrainingModel(config)
-    if options.remat:
-        model.bert.encoder.recompute = step.recompute_in_backward
     return PretrainingRun(options, strategy, model, data, eval_data)
 
 
@@ -265,7 +259,7 @@ def train(run: PretrainingRun) -> int:
         seed=start.seed,
         start=start.examples_seen,
     )
-    batches = _prepare_batches(batches, model.config)
+    batches = _with_checked_ids(batches, model.config)
     loop.train(trainer, batches, start, evaluations)
     return int(trainer.optimizer.step.numpy())
 
@@ -318,20 +312,17 @@ def mean_metrics(
     }
 
 
-def _prepare_batches(
+def _with_checked_ids(
     batches: tf.data.Dataset, config: BertConfig
 ) -> tf.data.Dataset:
-    """Checks the ids of batches, and prepares them for left-to-right models."""
+    """Raises an error for an id out of range, on every device."""
 
     @datasets.as_is
-    def prepare(batch: dict[str, Any]) -> dict[str, Any]:
-        # Without this, only CPUs without XLA report an id out of range.
+    def check(batch: dict[str, Any]) -> dict[str, Any]:
         for name in ("input_ids", "masked_lm_ids"):
             if name in batch:
                 tf.debugging.assert_non_negative(batch[name])
                 tf.debugging.assert_less(batch[name], config.vocab_size)
-        if config.is_left_to_right:
-            return datasets.to_next_tokens(batch)
         return batch
 
-    return batches.map(prepare, num_parallel_calls=tf.data.AUTOTUNE)
+    return batches.map(check, num_parallel_calls=tf.data.AUTOTUNE)

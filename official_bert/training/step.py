@@ -1,5 +1,6 @@
 """One training step: a batch, its losses, their gradients, an update."""
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,65 +23,133 @@ def _compile_with_xla(function: Callable[..., Any]) -> Any:
     return tf.function(function, autograph=False, jit_compile=True)
 
 
-def train_step(
-    model: Any,
-    objective: Objective,
-    optimizer: AdamWeightDecay,
-    batch: Batch,
-    seed: int,
-    *,
-    num_micro_batches: int = 1,
-    loss_scale: LossScale | None = None,
-    compiles_gradients: bool = False,
-) -> Scalars:
-    """Updates the weights once. Runs on every replica, with its share.
+@dataclasses.dataclass(eq=False)
+class TrainingStep:
+    """Updates the weights of a model once per batch.
 
-    A replica processes `num_micro_batches` parts of its `batch`, {name: Tensor
-    [B, ...]}, one after the other. This takes less memory and more time, and
-    gives the same update. Each step, replica and micro-batch has its own
-    dropout masks. With `compiles_gradients`, XLA compiles the part before the
-    sum over replicas.
-
-    Returns:
-        `loss` and its parts, for the whole batch and before the update,
-        `gradient_norm` before clipping and `learning_rate`; equal on all
-        replicas. With float16 also the `loss_scale` used in this step.
+    Each step, replica and micro-batch has its own dropout masks, which depend
+    on `seed`. A replica processes `num_micro_batches` parts of its share of the
+    batch, one after the other. This takes less memory and more time, and gives
+    the same update. With `recomputes_layers`, the backward pass recomputes the
+    activations of each Transformer layer. With `compiles_gradients`, XLA
+    compiles the part before the sum over replicas.
     """
-    replica = tf.distribute.get_replica_context().replica_id_in_sync_group
-    seed_of_step = step_seed(seed, optimizer.step, replica)
-    # -1, because the dropout of micro-batches uses the numbers from 0.
-    masking_seed = tf.random.experimental.stateless_fold_in(seed_of_step, -1)
-    batch = objective.mask_tokens(batch, masking_seed)
-    loss_weights = sum_over_replicas(objective.loss_weights(batch))
-    scale = loss_scale.value.read_value() if loss_scale else None
-    compute_gradients: Callable[..., Any] = functools.partial(
-        accumulate_gradients,
-        model,
-        objective,
-        optimizer,
-        num_micro_batches=num_micro_batches,
-    )
-    if compiles_gradients:
-        # Its arguments are Tensors: TensorFlow would hash any others.
-        compute_gradients = tf.function(
-            compute_gradients, jit_compile=True, autograph=False
+
+    model: Any
+    objective: Objective
+    optimizer: AdamWeightDecay
+    seed: int
+    _: dataclasses.KW_ONLY
+    num_micro_batches: int = 1
+    loss_scale: LossScale | None = None
+    recomputes_layers: bool = False
+    compiles_gradients: bool = False
+
+    def run(self, batch: Batch) -> Scalars:
+        """Updates the weights. Runs on every replica, with its share.
+
+        Args:
+            batch: {name: Tensor [B, ...]}.
+
+        Returns:
+            `loss` and its parts, for the whole batch and before the update,
+            `gradient_norm` before clipping and `learning_rate`; equal on all
+            replicas. With float16 also the `loss_scale` used in this step.
+        """
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        seed_of_step = step_seed(self.seed, self.optimizer.step, replica)
+        # -1, because the dropout of micro-batches uses the numbers from 0.
+        label_seed = tf.random.experimental.stateless_fold_in(seed_of_step, -1)
+        batch = self.objective.with_labels(batch, label_seed)
+        loss_weights = sum_over_replicas(self.objective.loss_weights(batch))
+        scale = self.loss_scale.value.read_value() if self.loss_scale else None
+        compute_gradients: Callable[..., Any] = self.gradients
+        if self.compiles_gradients:
+            compute_gradients = tf.function(
+                compute_gradients, jit_compile=True, autograph=False
+            )
+        losses, gradients = compute_gradients(
+            batch, loss_weights, seed_of_step, scale
         )
-    losses, gradients = compute_gradients(
-        batch, loss_weights, seed_of_step, scale
-    )
-    # Summed before the optimizer clips them.
-    gradients = sum_over_replicas(gradients)
-    if loss_scale:
-        gradients = [gradient / scale for gradient in gradients]
-    norm, rate = optimizer.apply(
-        gradients, skips_non_finite=loss_scale is not None
-    )
-    scalars: Scalars = sum_over_replicas(losses)
-    scalars |= {"gradient_norm": norm, "learning_rate": rate}
-    if loss_scale:
-        scalars["loss_scale"] = scale
-        loss_scale.update(tf.math.is_finite(norm))
-    return scalars
+        # Summed before the optimizer clips them.
+        gradients = sum_over_replicas(gradients)
+        if self.loss_scale:
+            gradients = [gradient / scale for gradient in gradients]
+        norm, rate = self.optimizer.apply(
+            gradients, skips_non_finite=self.loss_scale is not None
+        )
+        scalars: Scalars = sum_over_replicas(losses)
+        scalars |= {"gradient_norm": norm, "learning_rate": rate}
+        if self.loss_scale:
+            scalars["loss_scale"] = scale
+            self.loss_scale.update(tf.math.is_finite(norm))
+        return scalars
+
+    def gradients(
+        self,
+        batch: Batch,
+        loss_weights: Scalars,
+        dropout_seed: Any,
+        scale: Any = None,
+    ) -> tuple[Scalars, list[Any]]:
+        """Sums losses and gradients over the micro-batches of one replica.
+
+        `loss_weights` are the weights of the whole batch, `dropout_seed` is
+        int32 [2], and `scale` is a factor of the loss; None: 1. Returns {loss:
+        this replica's share}, with their sum `loss`, and a dense float32
+        gradient for each weight, multiplied by `scale`.
+        """
+        weights = self.optimizer.weights
+
+        def process_part(part: Batch, seed: Any) -> tuple[Scalars, list[Any]]:
+            with tf.GradientTape() as tape:
+                sums = self.objective.loss_sums(
+                    self.model, part, training=self._context(seed)
+                )
+                losses = self.objective.mean_losses(sums, loss_weights)
+                loss = tf.add_n(list(losses.values()))
+                scaled = loss if scale is None else loss * scale
+            gradients = tape.gradient(scaled, weights)
+            # Sparse gradients, of TF Hub modules, can have several rows for one
+            # token, and Adam must square their sum.
+            gradients = [tf.convert_to_tensor(g) for g in gradients]
+            return {"loss": loss, **losses}, gradients
+
+        if self.num_micro_batches == 1:
+            return process_part(batch, dropout_seed)
+
+        def add(total: Any, numbered_part: Any) -> Any:
+            number, part = numbered_part
+            seed = tf.random.experimental.stateless_fold_in(
+                dropout_seed, number
+            )
+            return tf.nest.map_structure(
+                tf.add, total, process_part(part, seed)
+            )
+
+        parts = {
+            name: tf.stack(tf.split(value, self.num_micro_batches))
+            for name, value in batch.items()
+        }
+        zeros = (
+            dict.fromkeys(["loss", *loss_weights], tf.constant(0.0)),
+            [tf.zeros(weight.shape) for weight in weights],
+        )
+        # Micro-batches in parallel would need the memory of the whole batch.
+        return tf.foldl(  # type: ignore[no-any-return]
+            add,
+            (tf.range(self.num_micro_batches), parts),
+            initializer=zeros,
+            parallel_iterations=1,
+        )
+
+    def _context(self, dropout_seed: Any) -> StepContext:
+        devices = {d.device_type for d in tf.config.list_logical_devices()}
+        return StepContext(
+            functools.partial(random_bits, dropout_seed),
+            _compile_with_xla if devices == {"CPU"} else None,
+            recompute_in_backward if self.recomputes_layers else None,
+        )
 
 
 def evaluation_step(
@@ -100,66 +169,6 @@ def evaluation_step(
     }
     total = tf.add_n(list(losses.values()))
     return {**metrics, "loss": (total, tf.constant(1.0))}
-
-
-def accumulate_gradients(
-    model: Any,
-    objective: Objective,
-    optimizer: AdamWeightDecay,
-    batch: Batch,
-    loss_weights: Scalars,
-    dropout_seed: Any,
-    scale: Any = None,
-    num_micro_batches: int = 1,
-) -> tuple[Scalars, list[Any]]:
-    """Sums losses and gradients over the micro-batches of one replica.
-
-    `loss_weights` are the weights of the whole batch, `dropout_seed` is int32
-    [2], and `scale` is a factor of the loss; None: 1. Returns {loss: this
-    replica's share}, with their sum `loss`, and a dense float32 gradient for
-    each weight, multiplied by `scale`.
-    """
-
-    def process_part(part: Batch, seed: Any) -> tuple[Scalars, list[Any]]:
-        devices = {d.device_type for d in tf.config.list_logical_devices()}
-        context = StepContext(
-            functools.partial(random_bits, seed),
-            _compile_with_xla if devices == {"CPU"} else None,
-        )
-        with tf.GradientTape() as tape:
-            sums = objective.loss_sums(model, part, training=context)
-            losses = objective.mean_losses(sums, loss_weights)
-            loss = tf.add_n(list(losses.values()))
-            scaled = loss if scale is None else loss * scale
-        gradients = tape.gradient(scaled, optimizer.weights)
-        # Sparse gradients, of TF Hub modules, can have several rows for one
-        # token, and Adam must square their sum.
-        gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
-        return {"loss": loss, **losses}, gradients
-
-    if num_micro_batches == 1:
-        return process_part(batch, dropout_seed)
-
-    def add(total: Any, numbered_part: Any) -> Any:
-        number, part = numbered_part
-        seed = tf.random.experimental.stateless_fold_in(dropout_seed, number)
-        return tf.nest.map_structure(tf.add, total, process_part(part, seed))
-
-    parts = {
-        name: tf.stack(tf.split(value, num_micro_batches))
-        for name, value in batch.items()
-    }
-    zeros = (
-        dict.fromkeys(["loss", *loss_weights], tf.constant(0.0)),
-        [tf.zeros(weight.shape) for weight in optimizer.weights],
-    )
-    # Micro-batches in parallel would need the memory of the whole batch.
-    return tf.foldl(  # type: ignore[no-any-return]
-        add,
-        (tf.range(num_micro_batches), parts),
-        initializer=zeros,
-        parallel_iterations=1,
-    )
 
 
 def sum_over_replicas(values: Any) -> Any:

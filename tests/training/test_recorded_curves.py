@@ -17,7 +17,7 @@ from official_bert.training.objectives import (
     FinetuningObjective,
     PretrainingObjective,
 )
-from official_bert.training.step import train_step
+from official_bert.training.step import TrainingStep
 
 PRETRAINING = np.load(recorded.EXTRACT / "model.npz")
 FINETUNING = np.load(recorded.EXTRACT / "finetuning.npz")
@@ -95,11 +95,9 @@ def pretraining_model():
 
 def train(model, optimizer, objective, batches):
     """Returns {name: variable} of all state, and the results of each step."""
-    step = tf.function(
-        lambda batch: train_step(model, objective, optimizer, batch, seed=0),
-        autograph=False,
-    )
-    steps = [step(batch) for batch in batches]
+    step = TrainingStep(model, objective, optimizer, seed=0)
+    run = tf.function(step.run, autograph=False)
+    steps = [run(batch) for batch in batches]
     weights = {w.path: w for w in model.trainable_variables}
     return weights | optimizer.state(), steps
 

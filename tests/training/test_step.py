@@ -18,12 +18,7 @@ from official_bert.optimization.lamb import Lamb
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.training import distribution, loop, precision
 from official_bert.training.objectives import PretrainingObjective
-from official_bert.training.step import (
-    accumulate_gradients,
-    random_bits,
-    recompute_in_backward,
-    train_step,
-)
+from official_bert.training.step import TrainingStep, random_bits
 
 CONFIG = dataclasses.replace(
     recorded.SMALL_CONFIG,
@@ -56,33 +51,25 @@ def half_of(batch):
     return {name: value[:4] for name, value in batch.items()}
 
 
-def gradients(model, batch, num_micro_batches=1, scale=None):
+def gradients(model, batch, scale=None, **settings):
     """Returns losses and {path: gradient}, with the masks of one seed."""
     optimizer = AdamWeightDecay(model.trainable_variables, SCHEDULE)
-    losses, found = tf.function(accumulate_gradients, autograph=False)(
-        model,
-        OBJECTIVE,
-        optimizer,
-        batch,
-        OBJECTIVE.loss_weights(batch),
-        tf.constant([3, 4]),
-        scale,
-        num_micro_batches,
+    step = TrainingStep(model, OBJECTIVE, optimizer, 0, **settings)
+    losses, found = tf.function(step.gradients, autograph=False)(
+        batch, OBJECTIVE.loss_weights(batch), tf.constant([3, 4]), scale
     )
     return losses, {
         w.path: g.numpy() for w, g in zip(optimizer.weights, found, strict=True)
     }
 
 
-def make_step(model, kind=AdamWeightDecay, jit_compile=None, **changes):
+def make_step(model, kind=AdamWeightDecay, jit_compile=None, **settings):
     """Returns an optimizer, and a training step as a function of batches."""
     optimizer = kind(model.trainable_variables, SCHEDULE)
-    step = tf.function(
-        lambda b: train_step(model, OBJECTIVE, optimizer, b, 0, **changes),
-        autograph=False,
-        jit_compile=jit_compile,
+    step = TrainingStep(model, OBJECTIVE, optimizer, 0, **settings)
+    return optimizer, tf.function(
+        step.run, autograph=False, jit_compile=jit_compile
     )
-    return optimizer, step
 
 
 @pytest.mark.slow
@@ -96,8 +83,7 @@ def test_recomputed_layers_run_twice_with_the_same_dropout_masks(batch):
         )
     losses, expected = gradients(model, batch)
     assert len(calls) == 2
-    model.bert.encoder.recompute = recompute_in_backward
-    recomputed_losses, found = gradients(model, batch)
+    recomputed_losses, found = gradients(model, batch, recomputes_layers=True)
     assert len(calls) == 2 + 4
     assert float(recomputed_losses["loss"]) == float(losses["loss"])
     recorded.assert_all_close(found, expected, rtol=1e-5, atol=1e-7)
@@ -134,10 +120,11 @@ def test_steps_and_seeds_have_different_dropout_masks(batch):
     model, losses = make_model(), set()
     still = LinearWarmupDecay(0.0, num_train_steps=9, num_warmup_steps=0)
     optimizer = AdamWeightDecay(model.trainable_variables, still)
-    run = tf.function(train_step, autograph=False)
     for step, seed in ((0, 1), (1, 1), (0, 2)):
         optimizer.step.assign(step)
-        scalars = run(model, OBJECTIVE, optimizer, batch, seed)
+        training_step = TrainingStep(model, OBJECTIVE, optimizer, seed)
+        run = tf.function(training_step.run, autograph=False)
+        scalars = run(batch)
         losses.add(round(float(scalars["loss"]), 4))
     assert len(losses) == 3
 
@@ -231,7 +218,6 @@ def test_loss_scale_doubles_and_halves(value, steps, is_finite, expected):
 def test_step_compiles_with_xla_with_static_shapes(batch):
     """With accumulation, dropout, recomputation, clipping and loss scale."""
     model = make_model(kind="float16")
-    model.bert.encoder.recompute = recompute_in_backward
     # LAMB has all operations of AdamWeightDecay, and more.
     optimizer, step = make_step(
         model,
@@ -239,6 +225,7 @@ def test_step_compiles_with_xla_with_static_shapes(batch):
         jit_compile=True,
         num_micro_batches=2,
         loss_scale=precision.LossScale(),
+        recomputes_layers=True,
     )
     before = model.bert.pooler.kernel.numpy()
     losses = [float(step(batch)["loss"]) for _ in range(2)]
@@ -267,16 +254,18 @@ def test_step_is_traced_once_or_with_static_shapes_once_per_length(
     )
     traced = []
 
-    def train_step(model, objective, optimizer, batch, seed, **how):
+    def run(batch):
         traced.append(batch.shape[1])
         return {"length": tf.reduce_max(batch)}
 
-    monkeypatch.setattr(loop, "train_step", train_step)
+    step = types.SimpleNamespace(run=run)
+    monkeypatch.setattr(loop, "TrainingStep", lambda *_, **settings: step)
     options = types.SimpleNamespace(
         jit_compile=jit_compile,
         resolved_strategy=name,
         steps_per_call=2,
         gradient_accumulation_steps=1,
+        remat=False,
     )
     trainer = types.SimpleNamespace(
         **dict.fromkeys(("model", "objective", "optimizer", "loss_scale")),
