@@ -16,7 +16,7 @@ from absl import logging
 from official_bert import files, json_files, model_formats
 from official_bert.checkpoints import tf1
 from official_bert.checkpoints.tf1 import DamagedCheckpointError
-from official_bert.errors import InputError, listed
+from official_bert.errors import InputError, bullet_list
 
 _LIST = "checkpoint"
 _RESUME_STATE = ".resume.json"
@@ -33,26 +33,31 @@ class ResumeState(NamedTuple):
 
 
 def first_undamaged(
-    directory: str, read: Callable[[str], _Result]
+    directory: str, read: Callable[[str], _Result], *, warns: bool = True
 ) -> _Result | None:
     """Returns `read(prefix)` for the newest undamaged checkpoint.
 
-    `read` raises `DamagedCheckpointError` for a damaged checkpoint. Returns
-    None if the directory has no checkpoint. Raises `InputError` if all
-    checkpoints are damaged, or the file `checkpoint` is.
+    `read` raises `DamagedCheckpointError` for a damaged checkpoint. With
+    `warns`, damaged checkpoints give a warning. Returns None if the directory
+    has no checkpoint. Raises `InputError` if all checkpoints are damaged, or
+    the file `checkpoint` is.
     """
-    names = _listed(directory)
+    names, errors = _listed(directory), []
     for name in reversed(names):
         try:
-            return read(os.path.join(directory, name))
+            result = read(os.path.join(directory, name))
         except DamagedCheckpointError as error:
-            logging.warning("Skipping a damaged checkpoint. %s", error)
+            errors.append(str(error))
+            continue
+        for message in errors if warns else ():
+            logging.warning("Skipping a damaged checkpoint. %s", message)
+        return result
     if not names:
         return None
     raise InputError(
-        f"{os.path.join(directory, _LIST)}: none of the checkpoints "
-        f"{listed(map(repr, names))} can be read. Name another one in this "
-        "file, or empty the directory to train from the start."
+        f"{os.path.join(directory, _LIST)}: all checkpoints are damaged:"
+        f"{bullet_list(errors)}\nName another one in this file, or empty the "
+        "directory to train from the start."
     )
 
 
@@ -66,7 +71,8 @@ def latest(directory: str) -> str | None:
         tf1.open_reader(prefix)
         return prefix
 
-    return first_undamaged(directory, require_index)
+    # `loading.load_newest` warns.
+    return first_undamaged(directory, require_index, warns=False)
 
 
 def read_global_step(prefix: str) -> int:
