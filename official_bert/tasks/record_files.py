@@ -4,19 +4,17 @@
 everything that the records depend on. If it is the same, they are reused.
 """
 
-import contextlib
 import hashlib
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, BinaryIO
 
 import numpy as np
-import tensorflow as tf
 from absl import logging
 
 from official_bert import files, json_files, progress
 from official_bert.errors import InputError
-from official_bert.inputs.tfrecords import encode_examples
+from official_bert.inputs import tfrecords
 from official_bert.tasks.task import Features, Task
 from official_bert.tokenization import Tokenizer
 
@@ -56,13 +54,12 @@ def write_records(
     blocks = task.featurize(examples, tokenizer, max_seq_length)
     lengths: list[int] = []
     with (
-        writing(path) as writer,
+        files.writing(path) as file,
         progress.bar(description="Featurizing", unit=" features") as bar,
     ):
         for features in blocks:
-            for record in encode_features(features, max_seq_length):
-                writer.write(record)
-                bar.update()
+            write_features(file, features, max_seq_length)
+            bar.update(len(features.lengths))
             lengths += features.lengths
     metadata = {"made_of": fingerprint, "num_records": len(lengths)}
     if lengths:
@@ -77,24 +74,17 @@ def write_records(
     return metadata
 
 
-@contextlib.contextmanager
-def writing(path: str) -> Iterator[Any]:
-    """Yields a TFRecord writer; the file appears when it is closed."""
-    with (
-        files.replacing(path) as temporary,
-        tf.io.TFRecordWriter(temporary) as writer,
-    ):
-        yield writer
-
-
-def encode_features(features: Features, max_seq_length: int) -> Iterator[bytes]:
-    """Yields features as `tf.train.Example`s, padded to `max_seq_length`."""
+def write_features(
+    file: BinaryIO, features: Features, max_seq_length: int
+) -> None:
+    """Writes a record for each feature, padded to `max_seq_length`."""
     num_features = len(features.lengths)
     for start in range(0, num_features, _FEATURES_PER_BLOCK):
         indices = range(num_features)[start : start + _FEATURES_PER_BLOCK]
         batch = features.batch(indices, max_seq_length, len(indices))
         rows = {k: array.reshape(len(array), -1) for k, array in batch.items()}
-        yield from encode_examples(rows)
+        records = tfrecords.encode_examples(rows)
+        file.write(tfrecords.join(records, compress=False))
 
 
 def _read_if_up_to_date(

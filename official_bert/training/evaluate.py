@@ -145,14 +145,13 @@ def _run_model(
     writing: Any = contextlib.nullcontext()
     if record_dir:
         name = split.replace(mode, prefix) + ".tf_record"
-        writing = record_files.writing(os.path.join(record_dir, name))
-    with writing as writer:
+        writing = files.writing(os.path.join(record_dir, name))
+    with writing as file:
         for features in run.task.featurize(
             run.examples[split], run.tokenizer, length
         ):
-            if writer:
-                for record in record_files.encode_features(features, length):
-                    writer.write(record)
+            if file:
+                record_files.write_features(file, features, length)
             outputs = forward.run(features, description)
             answers += run.task.answers(features, outputs.logits)
             loss_sums = outputs.losses * run.task.loss_unit

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from support import ROOT, recorded, recorded_texts
 
+from official_bert.inputs import tfrecords
 from official_bert.tasks import record_files
 from official_bert.tasks.squad import squad_decoding
 from official_bert.tasks.squad.squad_examples import read_examples
@@ -69,7 +70,9 @@ def test_all_recordings_are_found(golden):
 
 
 @parametrize(SETTINGS)
-def test_features_and_records_equal_the_original(folder, released_tokenizer):
+def test_features_and_records_equal_the_original(
+    folder, released_tokenizer, tmp_path
+):
     config, features = load(folder, released_tokenizer)
     expected = list(recorded_texts.lines(folder / "examples.jsonl.gz"))
     assert expected == [*map(as_recorded, features.examples)]
@@ -93,9 +96,10 @@ def test_features_and_records_equal_the_original(folder, released_tokenizer):
             name = name.replace("positions", "position")
             assert labels[window] == record[name]
     digest = hashlib.sha256()
-    for record in record_files.encode_features(
-        features, config["max_seq_length"]
-    ):
+    path = tmp_path / "a.tf_record"
+    with open(path, "wb") as file:
+        record_files.write_features(file, features, config["max_seq_length"])
+    for record in tfrecords.read(str(path)):
         values = json.dumps(recorded.decode(record), sort_keys=True)
         digest.update(values.encode())
     assert digest.hexdigest() == config["tfrecord_parsed_sha256"]

@@ -1,11 +1,13 @@
 """The records of fine-tuning: complete or absent, written again if needed."""
 
 import pathlib
+import resource
 from unittest import mock
 
 import pytest
 from support import recorded
 
+from official_bert.errors import InputError
 from official_bert.inputs import records, tfrecords
 from official_bert.tasks import record_files
 from official_bert.tasks.squad.squad_task import SquadTask
@@ -93,7 +95,7 @@ def test_interrupted_run_keeps_the_previous_records(write, path):
     content = path.read_bytes()
     failing = mock.Mock(side_effect=KeyboardInterrupt)
     with (
-        mock.patch.object(record_files, "encode_examples", failing),
+        mock.patch.object(record_files, "write_features", failing),
         pytest.raises(KeyboardInterrupt),
     ):
         write(length=13)
@@ -101,3 +103,16 @@ def test_interrupted_run_keeps_the_previous_records(write, path):
     names = ["train.tf_record", "train.tf_record.json"]
     assert sorted(p.name for p in path.parent.glob("train*")) == names
     assert write() == (9, True)  # Their fingerprint is no longer known.
+
+
+def test_full_disk_is_an_error_and_keeps_the_previous_records(write, path):
+    write()
+    content = path.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        with pytest.raises(InputError, match=r"train\.tf_record: .*written"):
+            write(length=13)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_bytes() == content
