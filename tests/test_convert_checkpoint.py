@@ -65,7 +65,7 @@ def test_optimizer_state_is_stripped(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("has_task_file", [True, False])
-def test_classifier_and_labels_are_converted_and_back(tmp_path, has_task_file):
+def test_classifier_and_labels_survive_a_round_trip(tmp_path, has_task_file):
     arrays = finetuned(tmp_path / "a")
     hf = to_hf(tmp_path / "a")
     config = read_json(hf / "config.json")

@@ -390,7 +390,7 @@ def test_weights_that_are_only_a_pickle_are_an_error(hub):
 def test_file_of_keras_is_an_error(tmp_path, name):
     path = tmp_path / name
     path.touch()
-    with pytest.raises(InputError, match=f"{name} is a file of Keras"):
+    with pytest.raises(InputError, match=f"{name} is a Keras file"):
         pretrained.find(path)
 
 

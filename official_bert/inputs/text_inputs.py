@@ -34,12 +34,13 @@ def text_features(
     ids_a: Sequence[int], ids_b: Sequence[int], special: SpecialIds
 ) -> dict[str, list[int]]:
     """Returns the features of a text or pair of texts, without padding."""
-    end = [*ids_b, special.sep] if ids_b else []
-    input_ids = [special.cls, *ids_a, special.sep, *end]
+    segment_a = [special.cls, *ids_a, special.sep]
+    segment_b = [*ids_b, special.sep] if ids_b else []
+    input_ids = segment_a + segment_b
     return {
         "input_ids": input_ids,
         "input_mask": [1] * len(input_ids),
-        "segment_ids": [0] * (len(ids_a) + 2) + [1] * len(end),
+        "segment_ids": [0] * len(segment_a) + [1] * len(segment_b),
     }
 
 

@@ -112,8 +112,8 @@ class ConvertCheckpoint(Options, heading="Model"):
 
     def _check_formats(self, detected: str) -> None:
         is_checkpoint = self.input_format in ("tf1", "model_garden")
-        given = "checkpoint" if is_checkpoint else self.input_format
-        if given not in ("auto", detected):
+        input_format = "checkpoint" if is_checkpoint else self.input_format
+        if input_format not in ("auto", detected):
             message = (
                 f"differs from {detected}, the format of --input. Omit it."
             )

@@ -144,9 +144,10 @@ class ModelOptions(NamedModel, heading="Model"):
             raise InputError(f"--model, --model_dir or {names} must be given.")
 
     def _require_files(self, is_finetuned: bool) -> None:
-        """Raises `InputError` unless the files are a model of this kind.
+        """Raises `InputError` unless the files of the model exist.
 
-        Only a run directory can have a fine-tuned model.
+        A run directory must have a fine-tuned or, if `is_finetuned` is false, a
+        pre-trained model.
         """
         if not self.model_dir:
             self._require_model()

@@ -195,28 +195,32 @@ class Predict(ModelOptions, heading="Model"):
             )
 
     def _check_columns(self, task: dict[str, object]) -> None:
-        """Raises `InputError` unless the columns of a table are known."""
+        """Raises `InputError` if table or CoNLL flags do not fit the task.
+
+        Columns must be given by flags or known from training.
+        """
         kind, file_format = task.get("kind"), self.resolved_format
         if file_format == "conll" and kind != "tagging":
             is_named = self.is_set("input_format")
             name = "input_format" if is_named else "input_file"
             message = f"needs a model that tags words, not a model for {kind}."
             raise self.error(name, message)
-        given = list(filter(self.is_set, ("text_a_column", "has_header")))
-        given += ["input_file"] if file_format == "csv" else []
+        needs_columns = ["text_a_column", "has_header"]
+        needs_columns = list(filter(self.is_set, needs_columns))
+        needs_columns += ["input_file"] if file_format == "csv" else []
         kinds = ("text",) if self.text_a_column else ("text", "choice")
-        if given and kind not in kinds:
-            is_file = given[0] == "input_file"
+        if needs_columns and kind not in kinds:
+            is_file = needs_columns[0] == "input_file"
             advice = "Use a .jsonl file." if is_file else "Omit it."
             message = f"is not supported by a model for {kind}. {advice}"
-            raise self.error(given[0], message)
+            raise self.error(needs_columns[0], message)
         if self.writes_csv and not (self.reads_table and kind in kinds):
             message = (
                 "needs a table, .csv or .tsv, as --input_file, and a model for "
                 "texts or multiple choice. Otherwise, write a .jsonl file."
             )
             raise self.error("output_file", message)
-        given += ["output_file"] if self.writes_csv else []
-        is_known = self.text_a_column or task.get("columns") or kind != "text"
-        if given and not is_known:
-            raise self.error(given[0], "needs --text_column. Add it.")
+        needs_columns += ["output_file"] if self.writes_csv else []
+        are_known = self.text_a_column or task.get("columns") or kind != "text"
+        if needs_columns and not are_known:
+            raise self.error(needs_columns[0], "needs --text_column. Add it.")

@@ -22,7 +22,7 @@ from official_bert.options.model_source import NamedModel
 
 TRAIN_OPTIONS = "train_options.json"
 
-# Options that need one host, and what to do with several.
+# Options that need a single host, and what to do on several hosts.
 _ONE_HOST = {
     "overwrite_output_dir": "Omit it, and remove the directory.",
     "do_export": "Omit it, and export after training.",

@@ -67,7 +67,7 @@ class PretrainingRun:
             # Masks whole batches, so that the masks do not depend on the
             # replicas.
             batches = batches.enumerate().map(
-                datasets.as_is(
+                datasets.without_autograph(
                     lambda number, batch: objective.mask_tokens(
                         batch, [0, number]
                     )
@@ -323,7 +323,7 @@ def _prepare_batches(
 ) -> tf.data.Dataset:
     """Checks the ids of batches, and prepares them for left-to-right models."""
 
-    @datasets.as_is
+    @datasets.without_autograph
     def prepare(batch: dict[str, Any]) -> dict[str, Any]:
         # Without this, only CPUs without XLA report an id out of range.
         for name in ("input_ids", "masked_lm_ids"):

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-# No window, no greeting, no requests to its vendor.
+# No window, no welcome page, no requests to Google.
 _FLAGS = """
 --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run
 --disable-background-networking --disable-component-update --disable-sync

@@ -23,8 +23,8 @@ def write_files(
 ):
     """Writes checkpoint, config and vocabulary; returns the model.
 
-    `without` is the start of the names of weights that are left out, `others`
-    are names of variables beside the weights.
+    Weights whose names start with `without` are left out. `others` are the
+    names of further variables.
     """
     model = recorded.assign(PretrainingModel(config), seed)
     arrays = {
