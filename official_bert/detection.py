@@ -48,7 +48,7 @@ def complete(options: _Options) -> _Options:
     sample = list(itertools.islice(read_rows(options, split), _SAMPLE_SIZE))
     for column in filter(None, options.own_columns):
         if split != "test" or column != options.label_column:
-            sample[0].get(column)
+            sample[0].get(column)  # Raises an `InputError` if it is missing.
     if not (options.text_a_column and options.label_column):
         options = _detect_columns(options, sample)
     if options.task_type == "auto":
@@ -75,21 +75,23 @@ def read_rows(options: RunClassifier, split: str) -> Iterator[Row]:
 
 
 def _detect_header(options: RunClassifier, split: str) -> bool:
-    is_named = not all(map(str.isdecimal, filter(None, options.own_columns)))
+    columns = filter(None, options.own_columns)
+    has_names = not all(map(str.isdecimal, columns))
     is_json = options.own_format(split) == "jsonl"
-    if is_json or (is_named and not options.train_file):
+    if is_json or (has_names and not options.train_file):
         return True
     rows = read_rows(dataclasses.replace(options, has_header=False), split)
     sample = list(itertools.islice(rows, _SAMPLE_SIZE))
     first, *others = (list(row.cells.values()) for row in sample)
     is_single = others and _num_filled(first) == 1 < _num_filled(others[0])
     if is_single and options.task_type != "multilabel":
+        cell = quoted(next(filter(None, first)))
         raise InputError(
-            f"{sample[0].where}: has a single cell, {quoted(first[0])}. If it "
-            "is a title, remove it: the first line must be the header. "
-            "Otherwise, add --has_header or --nohas_header."
+            f"{sample[0].where}: has a single cell, {cell}. If it is a title, "
+            "remove it: the first line must be the header. Otherwise, add "
+            "--has_header or --nohas_header."
         )
-    has_header = is_named or looks_like_header(first, others)
+    has_header = has_names or looks_like_header(first, others)
     verdict = "is the header (otherwise: --nohas_header)"
     if not has_header:
         verdict = (

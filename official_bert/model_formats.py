@@ -51,7 +51,7 @@ def detect(path: str, where: str) -> str:
     if CONFIG in names and "config.json" not in names:
         return "checkpoint"  # Without weights.
     if not has_others:
-        for name in names or [""]:
+        for name in names or [""]:  # No names: `path` may itself be a file.
             require_readable(os.path.join(path, name).rstrip("/"))
     if "config.json" not in names:
         received = listed(names) or "no files. Check the path"

@@ -343,6 +343,7 @@ def _name_cells(
     has_header: bool,
     advice: str,
 ) -> Iterator[Row]:
+    """Yields rows whose cells have the names of the header, and numbers."""
     width = first_empty = 0
     names: list[str] = []
     for line, cells in numbered:

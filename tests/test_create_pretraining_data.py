@@ -127,7 +127,7 @@ def test_runner_without_beam_is_an_error(directory, monkeypatch):
         make(directory, runner="DirectRunner")
 
 
-def test_records_equal_those_of_the_originals_command(golden, tmp_path):
+def test_records_equal_those_of_the_original_command(golden, tmp_path):
     expected = golden / "e2e" / "inputs" / "pretrain.tfrecord"
     make(
         expected.parent,

@@ -144,6 +144,7 @@ REGRESSION, MULTILABEL = ["--task_type=regression"], ["--task_type=multilabel"]
         ("question,A,B,x\ngood {i},c,d,A", [], "--task_name=choices"),
         ("text\ngood {i}", [], "csv: .* a column of labels.* one column"),
         ("My films,\ngood {i},x", [], "csv:1: .* single cell, 'My films'"),
+        (",My films\ngood {i},x", [], "csv:1: .* single cell, 'My films'"),
         ("text,label\na {i},$1{i}.5", [], r"csv:2: .* '\$10\.5' .* 9 such"),
         ("text;label\na {i};{i},5", [], "csv: 'label': .*'0,5'.* point"),
         ("text;label\na {i};{i},5", REGRESSION, r"csv:2: .* 1399\.5, without"),

@@ -50,7 +50,7 @@ def weights_of(model):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_model_of_any_format_has_the_weights_of_the_original(models, name):
+def test_model_of_any_format_has_the_weights_of_its_source(models, name):
     stored, directory = conversions.arrays_of(models["tf1"]), str(models[name])
     bert = Bert.from_pretrained(directory)
     for path, array in weights_of(bert).items():

@@ -111,7 +111,7 @@ def finetuning_batches(
     # A pool is at most an epoch, so that few batches contain an example twice.
     num_records = data.num_records() or _BATCHES_PER_POOL * batch_size
     batches_per_pool = max(1, min(_BATCHES_PER_POOL, num_records // batch_size))
-    pool, batch = divmod(start // batch_size, batches_per_pool)
+    first_pool, first_batch = divmod(start // batch_size, batches_per_pool)
     pools = serialized.batch(batch_size * batches_per_pool).enumerate()
 
     @without_autograph
@@ -126,8 +126,8 @@ def finetuning_batches(
             for name, value in batch.items()
         }
 
-    batches = pools.skip(pool).flat_map(by_length)
-    return _prefetched(batches.skip(batch).map(trimmed))
+    batches = pools.skip(first_pool).flat_map(by_length)
+    return _prefetched(batches.skip(first_batch).map(trimmed))
 
 
 def _batches_by_length(

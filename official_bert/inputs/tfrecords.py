@@ -80,6 +80,7 @@ def _varints(values: npt.NDArray[Any]) -> list[bytes]:
         shifted = numbers >> numbers.dtype.type(7 * digit)
         has_more = shifted > 127
         data[..., digit] = shifted & 127 | has_more * numbers.dtype.type(128)
+        # A slice, because there is no next digit after the last one.
         is_written[..., digit + 1 : digit + 2] = has_more[..., np.newaxis]
     counts = np.count_nonzero(is_written.reshape(len(data), -1), axis=1)
     ends = np.cumsum(counts).tolist()

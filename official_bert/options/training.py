@@ -96,7 +96,7 @@ class DeviceOptions(Options, heading="Devices"):
 
 
 class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
-    """Options of all training, with the defaults of the original."""
+    """Options of all training commands, with the defaults of the original."""
 
     common = (
         "overwrite_output_dir max_seq_length do_train train_batch_size "

@@ -76,7 +76,7 @@ def score(precision, recall, f1, support):
     }
 
 
-def test_metrics_equal_those_by_hand():
+def test_metrics_equal_those_computed_by_hand():
     # An entity ends with its sentence.
     targets = "B-PER I-PER O O B-LOC", "I-LOC I-LOC O"
     predictions = "B-PER I-PER O B-ORG B-LOC", "I-LOC O O"

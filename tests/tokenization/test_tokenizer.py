@@ -1,4 +1,4 @@
-"""`Tokenizer` equals `FullTokenizer`, and both the original's algorithm."""
+"""`Tokenizer` equals `FullTokenizer`, and both equal the original algorithm."""
 
 import itertools
 import sys
