@@ -1,6 +1,6 @@
 """`bert_config.json`: the sizes of a BERT model.
 
-Field names and defaults are those of the original `BertConfig`.
+Fields have the names and defaults of the original `BertConfig`.
 """
 
 import copy
@@ -142,8 +142,8 @@ class BertConfig:
         """Raises `InputError` if the model cannot use a vocabulary.
 
         A vocabulary must have [UNK], [CLS] and [SEP], and at most `vocab_size`
-        tokens. A much smaller vocabulary is a warning; a slightly smaller one
-        is not, because some models pad their embeddings.
+        tokens. It may have fewer, because some models pad their embeddings.
+        Many fewer are a warning.
         """
         require_tokens(vocab, vocab_file)
         size = num_tokens(vocab)
@@ -178,8 +178,9 @@ class BertConfig:
         path = model_formats.beside_checkpoint(checkpoint, "bert_config.json")
         if path is None:
             return None
-        other = json_files.read_object(path).get("is_left_to_right", False)
-        return path if other != self.is_left_to_right else None
+        config = json_files.read_object(path)
+        is_left_to_right = config.get("is_left_to_right", False)
+        return path if is_left_to_right != self.is_left_to_right else None
 
     def require_same_direction(self, checkpoint: str) -> None:
         """Raises `InputError` if a checkpoint has the other direction."""

@@ -111,7 +111,7 @@ def looks_like_header(
     """Whether the first line of a table names its columns.
 
     A line with a number is not a header. A line with a word above a column of
-    numbers is. Any other line is a header unless it has a cell of more than
+    numbers is one. Any other line is one, unless it has a cell of more than
     five words, or a cell that occurs in its column again.
     """
     if any(to_number(name) is not None for name in first):
@@ -179,12 +179,12 @@ def _is_text(sample: Sequence[Row], name: str) -> bool:
 def _detect_task_type(options: _Options, rows: Sequence[Row]) -> _Options:
     column = options.label_column
     labels = [row.get(column) for row in rows]
-    task_type, other = infer_task_type(labels), ""
+    task_type, alternative = infer_task_type(labels), ""
     if all(to_number(label) is not None for label in labels):
         is_class = task_type == "classification"
         other_type = "regression" if is_class else "classification"
-        other = f" (otherwise: --task_type={other_type})"
-    message = f"from the labels in column {column}{other}"
+        alternative = f" (otherwise: --task_type={other_type})"
+    message = f"from the labels in column {column}{alternative}"
     logging.info("--task_type=%s: %s", task_type, message)
     if task_type == "regression" and _are_ids(labels):
         logging.warning(

@@ -184,7 +184,7 @@ def open_binary(path: str) -> Iterator[BinaryIO]:
 
 
 def is_gzip(path: str) -> bool:
-    """Whether a file starts like gzip data, whatever its name is."""
+    """Whether a file starts like gzip data; its name does not matter."""
     with open_binary(path) as file:
         return file.read(3) == b"\x1f\x8b\x08"
 

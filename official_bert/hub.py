@@ -232,8 +232,8 @@ def _load(path: str) -> Any:
     except (OSError, ValueError, RuntimeError, tf.errors.OpError) as error:
         raise InputError(
             f"{path}: must be a TF Hub module that encodes text, in a format "
-            "that TensorFlow can load without other packages. Received: "
-            f"{short_reason(error)}. Use another module."
+            "that TensorFlow can load without other packages "
+            f"({short_reason(error)}). Use another module."
         ) from error
 
 

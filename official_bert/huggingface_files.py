@@ -36,7 +36,7 @@ _SIZES = {
 _EXTRAS = ("directionality", "pooler_")
 
 # `hidden_act` in bert_config.json -> in config.json, and back. "gelu" is the
-# tanh approximation in the former and the exact form in the latter.
+# tanh approximation in bert_config.json and the exact form in config.json.
 THEIR_ACTIVATIONS = {
     "gelu": "gelu_pytorch_tanh",
     "gelu_erf": "gelu",

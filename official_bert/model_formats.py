@@ -41,7 +41,7 @@ def detect(path: str, where: str) -> str:
     `path` is a directory or the prefix of a checkpoint. In a directory with
     several formats, a TF1 checkpoint with its config is preferred. Raises
     `InputError` for weights in unsupported formats, and for paths without a
-    model. In the latter case, the message starts with `where`.
+    model, with a message that starts with `where`.
     """
     names = files.list_directory(path)
     has_others = has_any(names, OTHER_WEIGHTS)

@@ -119,8 +119,8 @@ def run_files(
 ) -> ModelFiles:
     """Returns the files that training writes, whether or not they exist.
 
-    By default, `do_lower_case` is that of training or, if that is unknown, is
-    derived from the vocabulary. `vocab_file` replaces the run's vocabulary.
+    By default, `do_lower_case` has its value from training or, if training did
+    not store it, fits the vocabulary. `vocab_file` replaces the run's.
     """
     vocab_file = vocab_file or os.path.join(directory, VOCAB)
     if do_lower_case is None:

@@ -1,4 +1,4 @@
-"""Lines are read as by the original; writes are all or nothing."""
+"""Lines are read as in the original; a failed write changes nothing."""
 
 import errno
 import gzip

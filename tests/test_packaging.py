@@ -37,7 +37,7 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture
 def required(wheel):
-    """Returns the requirements of the wheel, those of its extras included."""
+    """Returns the requirements of the wheel and of its extras."""
     (path,) = wheel.glob("*.dist-info/METADATA")
     lines = email.message_from_string(path.read_text()).get_all("Requires-Dist")
     return [Requirement(line) for line in lines]

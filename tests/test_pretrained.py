@@ -286,7 +286,7 @@ class Hub:
         return pretrained.ModelFiles(*done.stdout.splitlines())
 
     def has(self, found, source="huggingface", name="model.safetensors"):
-        """Whether the weights of the found files are those of a model."""
+        """Whether the found files contain the weights of a model."""
         directory = pathlib.Path(found.init_checkpoint)
         path = (directory if directory.is_dir() else directory.parent) / name
         return path.read_bytes() == (self.models[source] / name).read_bytes()

@@ -331,7 +331,7 @@ def test_unusable_flags_or_data_are_an_error_before_features_are_made(
     (tmp_path / f"{RELEASED}.index").touch()
     with pytest.raises(InputError, match=message):
         run(folder, tmp_path / "out", **{mode: True}, **changes)
-    # The number of steps follows from that of the records.
+    # The number of steps is known only when the records are written.
     if "num_train_epochs" not in changes:
         assert not list(tmp_path.glob("out/*.tf_record"))
     if "data_dir" in changes:

@@ -44,8 +44,8 @@ def encode_examples(
 ) -> Iterator[bytes]:
     """Yields the serialized `tf.train.Example` of each row of arrays.
 
-    `columns` is {name: int or float32 [N, length]}, with length > 0. The bytes
-    equal those of protobuf's deterministic serialization.
+    `columns` is {name: int or float32 [N, length]}, with length > 0. Protobuf's
+    deterministic serialization gives the same bytes.
     """
     names = sorted(columns, key=str.encode)
     encoded = [_encode_feature(name, columns[name]) for name in names]

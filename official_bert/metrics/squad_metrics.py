@@ -43,8 +43,8 @@ def evaluate(
         dataset: The list under "data" of a SQuAD file.
         predictions: {question id: answer}, "" for no answer. Ids that are
             numbers in the data set are strings here.
-        null_odds: {question id: score of "no answer" minus that of the answer},
-            for all predicted questions.
+        null_odds: {question id: score of "no answer" minus score of the
+            answer}, for all predicted questions.
 
     Returns:
         `exact_match`, `f1`: scores of the predictions as given. (With null

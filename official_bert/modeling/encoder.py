@@ -341,12 +341,12 @@ def _require_shape(name: str, value: Any, shape: tuple[Any, ...]) -> None:
 
     Its axes may also have size 1 (broadcasting) or be unknown.
     """
-    given = tuple(getattr(value, "shape", ()))
-    pairs = zip(given, shape, strict=False)
-    if len(given) != 2 or any(a != b for a, b in pairs if a and b and a != 1):
+    found = tuple(getattr(value, "shape", ()))
+    pairs = zip(found, shape, strict=False)
+    if len(found) != 2 or any(a != b for a, b in pairs if a and b and a != 1):
         raise InputError(
             f"`{name}` must have the shape of `input_ids`, {shape}. Received: "
-            f"{given}."
+            f"{found}."
         )
 
 

@@ -197,16 +197,7 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         has_task = task_file.is_in(run_directory)
         is_of_module = has_task and command == cls.module_command
         if not recorded or not (is_of_module or command == cls.command):
-            actions = ("do_eval", "do_predict", "do_export")
-            models = ("model", "bert_config_file", "bert_hub_module_handle")
-            if any(map(given.get, actions)) and not any(map(given.get, models)):
-                is_other = recorded and command
-                received = f", not a run of {command}" if is_other else ""
-                raise InputError(
-                    f"--output_dir={run_directory} must contain a fine-tuned "
-                    f"model{received}. Check the path, or add --do_train or "
-                    "--model."
-                )
+            cls._require_model_flag(given, command if recorded else None)
             return {}
         if is_of_module:
             task = task_file.read(run_directory)
@@ -225,6 +216,24 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         earlier = {n: value for n, value in recorded.items() if n in names}
         _require_types(cls, earlier, path)
         return earlier
+
+    @classmethod
+    def _require_model_flag(
+        cls, given: dict[str, Any], command: str | None
+    ) -> None:
+        """Raises `InputError` if no flag names the model to evaluate.
+
+        `command` is another command, which wrote --output_dir, or None.
+        """
+        actions = ("do_eval", "do_predict", "do_export")
+        models = ("model", "bert_config_file", "bert_hub_module_handle")
+        if any(map(given.get, actions)) and not any(map(given.get, models)):
+            received = f", not a run of {command}" if command else ""
+            raise InputError(
+                f"--output_dir={given['output_dir']} must contain a fine-tuned "
+                f"model{received}. Check the path, or add --do_train or "
+                "--model."
+            )
 
     @property
     def bilstm_units(self) -> int:
