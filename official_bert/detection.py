@@ -31,10 +31,11 @@ _MAX_INTEGER_CLASSES = 100
 
 
 def complete(options: _Options) -> _Options:
-    """Returns options with detected values, if the data are own texts.
+    """Returns options with values detected from the user's own texts.
 
-    Raises `InputError` if the first file in use is not a table, lacks a given
-    column, or does not show the value of an omitted flag.
+    Options of other tasks are unchanged. Raises `InputError` if the first file
+    in use is not a table, lacks a given column, or does not show the value of
+    an omitted flag.
     """
     if not options.used_splits or options.resolved_task not in tables.FORMATS:
         return options

@@ -134,7 +134,7 @@ def read_vocab(directory: str) -> str | None:
     if files.exists(path):
         text = files.read_text(path)
     elif fast:
-        text = to_text(_learned_tokens(fast, fast_path))
+        text = _vocab_text(_learned_tokens(fast, fast_path))
     else:
         return None
     learned = text.removesuffix("\n")
@@ -148,7 +148,7 @@ def read_vocab(directory: str) -> str | None:
         len(added),
         added[0],
     )
-    return to_text([learned, *added])
+    return _vocab_text([learned, *added])
 
 
 def _added_tokens(
@@ -178,8 +178,8 @@ def _added_tokens(
     return in_order
 
 
-def to_text(tokens: Iterable[str]) -> str:
-    """Returns the text of a `vocab.txt`."""
+def _vocab_text(tokens: Iterable[str]) -> str:
+    """Returns the text of a `vocab.txt` with these tokens."""
     return "".join(f"{token}\n" for token in tokens)
 
 

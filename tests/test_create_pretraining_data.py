@@ -113,9 +113,9 @@ def test_unusable_input_is_an_error_and_keeps_the_output(
     (directory / "out").write_text("before")
     (directory / name).write_bytes(content)
     before = sorted(directory.iterdir())
-    how = {"num_workers": num_workers, "bert_config_file": str(config)}
+    settings = {"num_workers": num_workers, "bert_config_file": str(config)}
     with pytest.raises(InputError, match=message):
-        make(directory, **how)
+        make(directory, **settings)
     assert sorted(directory.iterdir()) == before
     assert (directory / "out").read_text() == "before"
 

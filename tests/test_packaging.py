@@ -51,8 +51,8 @@ def pinned(file):
 def run(wheel, *arguments):
     """Runs Python with the wheel; returns its status and output."""
     env = {**os.environ, "PYTHONPATH": str(wheel), "HF_HUB_OFFLINE": "1"}
-    how = {"status": None, "cwd": wheel.parent, "env": env}
-    done = run_python(*arguments, **how)
+    settings = {"status": None, "cwd": wheel.parent, "env": env}
+    done = run_python(*arguments, **settings)
     return done.returncode, done.stdout + done.stderr
 
 

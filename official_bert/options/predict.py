@@ -205,8 +205,8 @@ class Predict(ModelOptions, heading="Model"):
             name = "input_format" if is_named else "input_file"
             message = f"needs a model that tags words, not a model for {kind}."
             raise self.error(name, message)
-        needs_columns = ["text_a_column", "has_header"]
-        needs_columns = list(filter(self.is_set, needs_columns))
+        table_flags = ("text_a_column", "has_header")
+        needs_columns = list(filter(self.is_set, table_flags))
         needs_columns += ["input_file"] if file_format == "csv" else []
         kinds = ("text",) if self.text_a_column else ("text", "choice")
         if needs_columns and kind not in kinds:
