@@ -183,7 +183,8 @@ def require_finetuned(directory: str) -> None:
         if files.exists(os.path.join(directory, "bert_config.json")):
             raise InputError(
                 f"{directory}: must be a fine-tuned model, but has no "
-                "task.json. Pre-trained models support --fill_mask and --score."
+                "task.json. For a pre-trained model, use predict.py with "
+                "--fill_mask or --score."
             )
     for name in (task_file.NAME, "vocab.txt"):
         _require_file(directory, name, "Fine-tuning writes it.")
