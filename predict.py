@@ -16,8 +16,7 @@ The output has a JSON object per line, with the `input` and its predictions:
 With --score, an object has `pseudo_log_likelihood`, `num_tokens` and
 `perplexity`.
 
-Without --model, --fill_mask and --score use bert_tiny_demo, which needs no
-network.
+By default, --fill_mask and --score use bert_tiny_demo, which needs no network.
 """
 
 from official_bert import cli

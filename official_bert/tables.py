@@ -238,7 +238,7 @@ def read(
     `csv`, if the first line has no commas outside of quotes. Raises
     `InputError` for other files.
     """
-    files.require(path, "The data")
+    files.require(path, "The table")
     if file_format == "jsonl":
         rows = _read_objects(path)
     else:

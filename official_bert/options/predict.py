@@ -34,7 +34,8 @@ class Predict(ModelOptions, heading="Model"):
     input_format: str = choice(
         "lines or text: one text per line. tsv: one or two texts, or a table. "
         "csv: a table. jsonl: a text, list or object. conll: one word per "
-        "line, for taggers. auto: by name and, for taggers, by content.",
+        "line, for taggers. auto: detected from the name and, for taggers, the "
+        "content.",
         "auto|lines|text|tsv|csv|jsonl|conll",
     )
     text_a_column: str | None = optional(

@@ -148,7 +148,8 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
     )
     learning_rate: float = amount("Peak learning rate.", 5e-5)
     optimizer: str = choice(
-        "adamw: the original optimizer. lamb: for batches of thousands.",
+        "adamw: the original optimizer. lamb: for batches of thousands of "
+        "examples.",
         "adamw|lamb",
     )
     seed: int = option(
@@ -184,8 +185,8 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
     )
     eval_batch_size: int = count("Examples per evaluation step.", 8)
     eval_every: int = amount(
-        "Training steps between evaluations; best/ keeps the best checkpoint, "
-        "which is then used. 0: evaluate only at the end.",
+        "Training steps between evaluations. best/ keeps the best checkpoint, "
+        "which is used after training. 0: evaluate only at the end.",
         0,
     )
 
