@@ -116,7 +116,7 @@ def test_value_that_breaks_its_declaration_is_an_error(values, message):
         make(**values)
 
 
-def test_heading_holds_for_the_following_options_of_the_class():
+def test_heading_applies_to_the_following_options_of_the_class():
     names = {
         "Required": "flour",
         "Evaluation": "seconds",

@@ -40,7 +40,7 @@ def make(directory, output_file=None, **changes):
 
 
 @pytest.mark.parametrize("compress", [False, True])
-def test_instances_go_to_the_outputs_in_turn(directory, monkeypatch, compress):
+def test_output_files_get_instances_in_turn(directory, monkeypatch, compress):
     [plain] = make(directory)
     data = records.RecordFiles(
         [str(directory / "out")], schemas.pretraining_schema(16, 3)

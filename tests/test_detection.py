@@ -194,7 +194,7 @@ AMBIGUOUS = ["a,x", "a,y", "b,x", "b,y", "c,x", "c,X", ",x", ",y"]
         (REVIEWS, [], "(otherwise: --task_type=regression)"),
     ],
 )
-def test_data_that_spoils_the_result_is_reported(
+def test_data_that_make_results_unreliable_are_reported(
     tmp_path, caplog, rows, flags, message
 ):
     caplog.set_level(logging.INFO, logger="absl")
@@ -285,7 +285,9 @@ def test_examples_held_out_from_a_finetuned_model_are_a_warning(
         ("--output_dir=jsonl", "--output_dir=jsonl has a file dev.jsonl"),
     ],
 )
-def test_evaluation_needs_own_examples(tmp_path, monkeypatch, line, message):
+def test_evaluation_without_its_own_examples_is_an_error(
+    tmp_path, monkeypatch, line, message
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.csv").write_text(table(*REVIEWS))
     (tmp_path / "jsonl").mkdir()

@@ -387,7 +387,7 @@ def test_weights_that_are_only_a_pickle_are_an_error(hub):
 
 
 @pytest.mark.parametrize("name", ["model.keras", "model.weights.h5"])
-def test_file_of_keras_is_an_error(tmp_path, name):
+def test_keras_file_is_an_error(tmp_path, name):
     path = tmp_path / name
     path.touch()
     with pytest.raises(InputError, match=f"{name} is a Keras file"):

@@ -116,7 +116,7 @@ def test_results_do_not_depend_on_padding_blocks_or_devices(
 
 
 @pytest.mark.slow
-def test_flags_default_to_those_of_the_trained_model(folder, trained, copy):
+def test_omitted_flags_have_the_values_of_training(folder, trained, copy):
     output = folder / copy
     line = f"--do_predict --output_dir={output}"
     (output / "test_results.tsv").unlink()

@@ -105,7 +105,7 @@ def test_batch_may_be_empty(model):
 
 
 @pytest.mark.parametrize("positions", [[[], []], [[5], [0]], [[8, 2], [2, 2]]])
-def test_selected_positions_equal_those_of_all_positions(model, positions):
+def test_selected_outputs_equal_the_complete_outputs(model, positions):
     positions = np.array(positions, int)
     whole = model.bert(IDS, MASK, SEGMENTS)
     selected = model.bert(
@@ -171,7 +171,7 @@ def test_dict_or_list_as_first_argument_is_an_error(model, inputs, is_built):
         bert(inputs)
 
 
-def test_logits_of_all_positions_are_the_default(model):
+def test_masked_lm_logits_are_of_all_positions_by_default(model):
     batch = {"input_ids": IDS, "masked_lm_positions": MASK * 0 + 3}
     some, every = model(batch), model({"input_ids": IDS})
     np.testing.assert_allclose(
