@@ -53,7 +53,7 @@ def count_words(options: BuildVocab) -> Counter[str]:
 
 
 def describe(vocab: list[str], words: Counter[str]) -> str:
-    """Returns how many tokens and unknown words a text has."""
+    """Describes how many tokens a word has, and how many are unknown."""
     tokens = learning.count_tokens(vocab, words)
     num_words = words.total()
     return (

@@ -5,8 +5,8 @@ r"""Creates TFRecord files with masked instances for pre-training.
     --output_file=tf_examples.tfrecord \
     --model=uncased_L-12_H-768_A-12
 
-The input has one sentence per line, and blank lines between documents; or it
-is prose, with --split_sentences.
+The input has one sentence per line and blank lines between documents. With
+--split_sentences, it is prose.
 """
 
 from official_bert import cli

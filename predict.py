@@ -13,10 +13,10 @@ The output has a JSON object per line, with the `input` and its predictions:
   {"input": "Good.", "label": "1", "probabilities": {"0": 0.1, "1": 0.9}}
   {"input": "A [MASK].", "guesses": [[{"token": "cat", "probability": 0.2}]]}
 
-With --score, it has `pseudo_log_likelihood`, `num_tokens` and `perplexity`.
+With --score, an object has `pseudo_log_likelihood`, `num_tokens` and
+`perplexity`.
 
-Without --model, --fill_mask and --score use bert_tiny_demo, which needs no
-network.
+By default, --fill_mask and --score use bert_tiny_demo, which needs no network.
 """
 
 from official_bert import cli

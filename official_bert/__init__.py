@@ -1,4 +1,4 @@
-"""Google's 2018 BERT on today's TensorFlow and Keras 3.
+"""Google's 2018 BERT for current TensorFlow and Keras 3.
 
 The most common classes and functions can be imported from here::
 
@@ -36,7 +36,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a name when it is first used: `--help` needs no TensorFlow."""
+    """Imports a name on first use, so that `--help` needs no TensorFlow."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = importlib.import_module(f"{__name__}.{_MODULES[name]}")

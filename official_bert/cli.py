@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 
 from absl import app, flags, logging
 
-from official_bert.errors import InputError, ending_with_reader, short_reason
+from official_bert.errors import InputError, short_reason, suppress_broken_pipe
 from official_bert.flags import HEADINGS, Options, plain_type
 
 # Keras imports these packages if they are installed, which takes a third of all
@@ -48,7 +48,7 @@ _DEFINE = {
     bool: flags.DEFINE_bool,
 }
 
-# The values of flags, for messages.
+# What a flag of each type accepts, for error messages.
 _VALUES = {int: "an integer", float: "a number", bool: "true or false"}
 
 # Names that users of other programs may try instead of our flags.
@@ -80,8 +80,8 @@ def run(
     status 130.
     """
     # TensorFlow reads this variable when it is imported. By default, it
-    # disables oneDNN on processors without AVX-512 VNNI, although it is faster
-    # there.
+    # disables oneDNN on processors without AVX-512 VNNI, although oneDNN is
+    # faster there too.
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     define_flags(options_class)
     # absl's own --help would list the flags of all modules.
@@ -128,22 +128,22 @@ def _parse(options_class: type[Options], argv: list[str]) -> list[str]:
 
 
 def _illegal_value(message: str, options_class: type[Options]) -> str:
-    """Replaces the end of absl's message, which is a Python exception."""
-    found = re.match(r"flag (--(\w+)=.*?): ", message, re.DOTALL)
-    if found:
-        hint = typing.get_type_hints(options_class).get(found[2], str)
+    """Rewrites absl's message, which ends with the text of an exception."""
+    match = re.match(r"flag (--(\w+)=.*?): ", message, re.DOTALL)
+    if match:
+        hint = typing.get_type_hints(options_class).get(match[2], str)
         if kind := _VALUES.get(plain_type(hint)):
-            return f"{found[1]} must be {kind}."
+            return f"{match[1]} must be {kind}."
     return f"{message}. See --help=all for all flags."
 
 
 def unknown_flag(name: str, names: Sequence[str]) -> str:
     """Returns the message for a flag that is none of `names`."""
     plain = name.replace("-", "_")
-    near = [n for n in names if plain in _OTHER_NAMES.get(n, "").split()]
-    near = near or difflib.get_close_matches(plain, names, n=1)
-    flags_meant = " or ".join(f"--{n}" for n in near)
-    hint = f" Did you mean {flags_meant}?" if near else ""
+    similar = [n for n in names if plain in _OTHER_NAMES.get(n, "").split()]
+    similar = similar or difflib.get_close_matches(plain, names, n=1)
+    suggestion = " or ".join(f"--{n}" for n in similar)
+    hint = f" Did you mean {suggestion}?" if similar else ""
     return f"There is no flag --{name}.{hint} See --help=all for all flags."
 
 
@@ -152,12 +152,12 @@ def _call(
     options_class: type[_Options],
     argv: list[str],
 ) -> None:
-    """Calls `main`; ends the process if the user can correct the error."""
+    """Calls `main`; an error that the user can correct ends the process."""
     name = os.path.basename(argv[0])
     status: str | int
     try:
         if flags.FLAGS.help or flags.FLAGS.helpfull:
-            with ending_with_reader():
+            with suppress_broken_pipe():
                 _print_help(options_class)
             return
         if len(argv) > 1:
@@ -176,7 +176,8 @@ def _call(
         if not any(reason in str(error) for reason in _DISK_FULL):
             raise
         reason = short_reason(error)
-        status = f"{name}: error: {reason}. Free some space and run it again."
+        advice = "Free disk space, and run the command again."
+        status = f"{name}: error: {reason}. {advice}"
     except KeyboardInterrupt:
         print(f"\n{name}: interrupted", file=sys.stderr)
         status = 128 + signal.SIGINT
@@ -186,9 +187,9 @@ def _call(
 
 
 def _shorten_log() -> None:
-    """Hides the log lines of TensorFlow, and the thread and place of others."""
+    """Hides TensorFlow's log lines, and the source line of all others."""
     os.environ.setdefault(_LOG_LEVEL, _FATAL_ONLY)
-    # Python's part of TensorFlow warns of retracing.
+    # TensorFlow's Python code warns of retracing.
     stdlib_logging.getLogger("tensorflow").setLevel("ERROR")
     handler = logging.get_absl_handler()
     # TensorFlow also logs through absl.

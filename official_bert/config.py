@@ -1,6 +1,6 @@
 """`bert_config.json`: the sizes of a BERT model.
 
-Field names and defaults are those of the original `BertConfig`.
+Fields have the names and defaults of the original `BertConfig`.
 """
 
 import copy
@@ -16,11 +16,11 @@ from official_bert import files, json_files, model_formats
 from official_bert.errors import InputError
 from official_bert.tokenization.vocab import num_tokens, require_tokens
 
-# Keras takes minutes to build thousands of layers, which a damaged config may
-# have.
+# A damaged config may have thousands of layers, which Keras takes minutes to
+# build.
 _MAX_LAYERS = 256
 
-# Models may pad `vocab_size` to a multiple of this or a smaller number.
+# Models may round `vocab_size` up to a multiple of at most this number.
 _MAX_PADDING = 256
 
 # The empty name, None and "linear" all mean the identity.
@@ -38,7 +38,8 @@ class BertConfig:
         num_attention_heads: A, a divisor of H.
         intermediate_size: The inner size of the feed-forward sublayers.
         hidden_act: The activation in these sublayers, one of `ACTIVATIONS` in
-            any case. gelu_erf is the exact form, which the original lacks.
+            upper or lower case. gelu_erf, the exact gelu, is not in the
+            original.
         hidden_dropout_prob: Dropout of embeddings and of the outputs of layers.
         attention_probs_dropout_prob: Dropout of attention probabilities.
         max_position_embeddings: The maximum sequence length.
@@ -140,8 +141,9 @@ class BertConfig:
     ) -> None:
         """Raises `InputError` if the model cannot use a vocabulary.
 
-        It must have the special tokens, and not more tokens than the model. It
-        may have fewer: some models pad their embeddings.
+        A vocabulary must have [UNK], [CLS] and [SEP], and at most `vocab_size`
+        tokens. It may have fewer, because some models pad their embeddings.
+        Many fewer are a warning.
         """
         require_tokens(vocab, vocab_file)
         size = num_tokens(vocab)
@@ -167,7 +169,7 @@ class BertConfig:
             )
 
     def config_of_other_direction(self, checkpoint: str) -> str | None:
-        """Returns the config beside a checkpoint if its direction differs.
+        """Returns the path of a checkpoint's config if its direction differs.
 
         Only `is_left_to_right` in the config shows the direction: the weights
         have the same names and shapes. Other keys may differ. `checkpoint` is a
@@ -176,11 +178,12 @@ class BertConfig:
         path = model_formats.beside_checkpoint(checkpoint, "bert_config.json")
         if path is None:
             return None
-        other = json_files.read_object(path).get("is_left_to_right", False)
-        return path if other != self.is_left_to_right else None
+        config = json_files.read_object(path)
+        is_left_to_right = config.get("is_left_to_right", False)
+        return path if is_left_to_right != self.is_left_to_right else None
 
     def require_same_direction(self, checkpoint: str) -> None:
-        """Raises `InputError` if `config_of_other_direction` finds a config."""
+        """Raises `InputError` if a checkpoint has the other direction."""
         path = self.config_of_other_direction(checkpoint)
         if path is not None:
             raise InputError(

@@ -1,7 +1,7 @@
-"""Detects omitted flags for the user's own data.
+"""Detects the values of omitted flags from the user's own data.
 
 Detected values are logged, with the flag that overrides them. TensorFlow is not
-imported, so that errors in the data appear soon.
+imported, so that errors in the data are reported at once.
 """
 
 import dataclasses
@@ -31,10 +31,11 @@ _MAX_INTEGER_CLASSES = 100
 
 
 def complete(options: _Options) -> _Options:
-    """Returns options with detected values, if they are for own texts.
+    """Returns options with values detected from the user's own texts.
 
-    Raises `InputError` if the first file in use is not a table, or lacks a
-    given column.
+    Options of other tasks are unchanged. Raises `InputError` if the first file
+    in use is not a table, lacks a given column, or does not show the value of
+    an omitted flag.
     """
     if not options.used_splits or options.resolved_task not in tables.FORMATS:
         return options
@@ -48,7 +49,7 @@ def complete(options: _Options) -> _Options:
     sample = list(itertools.islice(read_rows(options, split), _SAMPLE_SIZE))
     for column in filter(None, options.own_columns):
         if split != "test" or column != options.label_column:
-            sample[0].get(column)
+            sample[0].get(column)  # Raises an `InputError` if it is missing.
     if not (options.text_a_column and options.label_column):
         options = _detect_columns(options, sample)
     if options.task_type == "auto":
@@ -60,7 +61,7 @@ def complete(options: _Options) -> _Options:
 
 
 def read_rows(options: RunClassifier, split: str) -> Iterator[Row]:
-    """Yields the rows of `train`, `dev` or `test` of own data."""
+    """Yields the rows of the user's `train`, `dev` or `test` file."""
     flags = {
         getattr(options, field.name): options.flag_name(field.name)
         for field in dataclasses.fields(options)
@@ -75,21 +76,23 @@ def read_rows(options: RunClassifier, split: str) -> Iterator[Row]:
 
 
 def _detect_header(options: RunClassifier, split: str) -> bool:
-    is_named = not all(map(str.isdecimal, filter(None, options.own_columns)))
+    columns = filter(None, options.own_columns)
+    has_names = not all(map(str.isdecimal, columns))
     is_json = options.own_format(split) == "jsonl"
-    if is_json or (is_named and not options.train_file):
+    if is_json or (has_names and not options.train_file):
         return True
     rows = read_rows(dataclasses.replace(options, has_header=False), split)
     sample = list(itertools.islice(rows, _SAMPLE_SIZE))
     first, *others = (list(row.cells.values()) for row in sample)
     is_single = others and _num_filled(first) == 1 < _num_filled(others[0])
     if is_single and options.task_type != "multilabel":
+        cell = quoted(next(filter(None, first)))
         raise InputError(
-            f"{sample[0].where}: has a single cell, {quoted(first[0])}. If it "
-            "is a title, remove it: the first line must be the header. "
-            "Otherwise, add --has_header or --nohas_header."
+            f"{sample[0].where}: has a single cell, {cell}. If it is a title, "
+            "remove it: the first line must be the header. Otherwise, add "
+            "--has_header or --nohas_header."
         )
-    has_header = is_named or looks_like_header(first, others)
+    has_header = has_names or looks_like_header(first, others)
     verdict = "is the header (otherwise: --nohas_header)"
     if not has_header:
         verdict = (
@@ -108,8 +111,9 @@ def looks_like_header(
 ) -> bool:
     """Whether the first line of a table names its columns.
 
-    It does if it has words where others have numbers. It does not if it has
-    numbers or long texts, or a cell that occurs in its column again.
+    A line with a number is not a header. A line with a word above a column of
+    numbers is one. Any other line is one, unless it has a cell of more than
+    five words, or a cell that occurs in its column again.
     """
     if any(to_number(name) is not None for name in first):
         return False
@@ -163,7 +167,10 @@ def _choose(
 
 
 def _is_text(sample: Sequence[Row], name: str) -> bool:
-    """Whether most cells of a column are different and not numbers."""
+    """Whether more than half of a column's cells are different texts.
+
+    Numbers are not texts.
+    """
     cells = [row.cells.get(name) for row in sample]
     texts = {cell for cell in cells if isinstance(cell, str)}
     numbers = [text for text in texts if to_number(text) is not None]
@@ -173,12 +180,12 @@ def _is_text(sample: Sequence[Row], name: str) -> bool:
 def _detect_task_type(options: _Options, rows: Sequence[Row]) -> _Options:
     column = options.label_column
     labels = [row.get(column) for row in rows]
-    task_type, other = infer_task_type(labels), ""
+    task_type, alternative = infer_task_type(labels), ""
     if all(to_number(label) is not None for label in labels):
         is_class = task_type == "classification"
         other_type = "regression" if is_class else "classification"
-        other = f" (otherwise: --task_type={other_type})"
-    message = f"from the labels in column {column}{other}"
+        alternative = f" (otherwise: --task_type={other_type})"
+    message = f"from the labels in column {column}{alternative}"
     logging.info("--task_type=%s: %s", task_type, message)
     if task_type == "regression" and _are_ids(labels):
         logging.warning(
@@ -194,22 +201,22 @@ def _detect_task_type(options: _Options, rows: Sequence[Row]) -> _Options:
 
 
 def _are_ids(labels: Sequence[Any]) -> bool:
-    """Whether numbers are different integers."""
+    """Whether all labels are integers, and no integer occurs twice."""
     numbers = {to_number(label) for label in labels}
     is_whole = all(number is not None and number % 1 == 0 for number in numbers)
     return is_whole and len(numbers) == len(labels)
 
 
 def _require_plain_numbers(rows: Sequence[Row], column: str) -> None:
-    """Raises `InputError` if most labels, but not all, are different numbers.
+    """Raises `InputError` if labels look like numbers, but not all are plain.
 
-    Labels with a currency or thousands separators count as numbers.
+    Numbers with a currency or thousands separators are not plain.
     """
     plain = [plain_number(row.get(column)) for row in rows]
     numbers = [number for number in plain if number is not None]
     others = [row for row in rows if to_number(row.get(column)) is None]
-    are_most = len(numbers) > 0.9 * len(rows)
-    if not are_most or infer_task_type(numbers) != "regression":
+    are_mostly_numbers = len(numbers) > 0.9 * len(rows)
+    if not are_mostly_numbers or infer_task_type(numbers) != "regression":
         return
     cells = [str(row.get(column)) for row in others]
     if None not in [to_number(cell.replace(",", ".")) for cell in cells]:
@@ -223,19 +230,19 @@ def _require_plain_numbers(rows: Sequence[Row], column: str) -> None:
     )
 
 
-def _check_commas(labels: Sequence[Any], column: str) -> None:
+def _check_commas(labels: Sequence[Any], where: str) -> None:
     """Warns if labels may be lists; raises `InputError` for decimal commas."""
-    different = {label for label in labels if isinstance(label, str)}
-    lists = sorted(label for label in different if "," in label)
-    decimals = [to_number(label.replace(",", ".")) for label in different]
+    texts = {label for label in labels if isinstance(label, str)}
+    lists = sorted(label for label in texts if "," in label)
+    decimals = [to_number(label.replace(",", ".")) for label in texts]
     if lists and None not in decimals:
         raise InputError(
-            f"{column}: labels such as {lists[0]!r} are ambiguous. If they are "
+            f"{where}: labels such as {lists[0]!r} are ambiguous. If they are "
             "numbers, write them with a decimal point, such as 3.5. If they "
             "are several labels per text, add --task_type=multilabel; if they "
             "are names of classes, --task_type=classification."
         )
-    _warn_of_lists(different, ",;|/", ", and use --task_type=multilabel")
+    _warn_of_lists(texts, ",;|/", ", and use --task_type=multilabel")
 
 
 def _warn_of_lists(

@@ -1,4 +1,4 @@
-"""The exception for invalid input, parts of messages, closed output pipes."""
+"""The exception for invalid input, parts of messages, broken output pipes."""
 
 import contextlib
 import importlib.util
@@ -29,10 +29,10 @@ EXTRAS = {
 
 
 @contextlib.contextmanager
-def ending_with_reader() -> Iterator[None]:
-    """Ends the block silently if the reader of standard output ends.
+def suppress_broken_pipe() -> Iterator[None]:
+    """Ends the block silently if the reader of standard output has ended.
 
-    Such a reader is `head`. Used by commands whose only purpose is this output.
+    Such a reader is `head`. For commands whose only purpose is this output.
     """
     try:
         yield
@@ -44,7 +44,7 @@ def ending_with_reader() -> Iterator[None]:
 
 
 class InputError(ValueError):
-    """Something that the user gave is invalid.
+    """A flag, file or argument that the user gave is invalid.
 
     The message says what is required, what was received and what to do. It
     starts with ``FILE:LINE:`` if a file is invalid. Commands print it without a
@@ -83,7 +83,7 @@ def quoted(value: Any) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """Returns the first line of a message, or the class of the exception."""
+    """Returns the first line of an exception's message, or its class name."""
     lines = short_reason(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 

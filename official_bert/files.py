@@ -61,7 +61,7 @@ def _input_errors(path: str, problem: str, advice: str) -> Iterator[None]:
 
 
 def _look_up(function: str, path: str) -> Any:
-    """Calls a function of the back end that only reads."""
+    """Calls a function of the back end that takes a path and only reads."""
     problem = f"Cannot access {path!r}"
     advice = (
         "Check the address, the connection, and that TensorFlow supports this "
@@ -111,8 +111,8 @@ def expand(patterns: str) -> list[str]:
     `InputError` if a pattern matches nothing, or a directory.
     """
     names: list[str] = []
-    given = [pattern for pattern in patterns.split(",") if pattern]
-    for pattern in given or [patterns]:
+    parts = [pattern for pattern in patterns.split(",") if pattern]
+    for pattern in parts or [patterns]:
         # The name of an existing file may itself contain brackets.
         is_name = exists(pattern)
         matches = [pattern] if is_name else sorted(_look_up("glob", pattern))
@@ -184,7 +184,7 @@ def open_binary(path: str) -> Iterator[BinaryIO]:
 
 
 def is_gzip(path: str) -> bool:
-    """Whether a file starts like gzip data, whatever its name is."""
+    """Whether a file starts like gzip data; its name does not matter."""
     with open_binary(path) as file:
         return file.read(3) == b"\x1f\x8b\x08"
 
@@ -295,7 +295,7 @@ def read_lines(
 
 
 def numbered_lines(path: str) -> Iterator[tuple[int, str]]:
-    """Yields (line number from 1, line) as `read_lines`, without a BOM."""
+    """Yields (number from 1, line) like `read_lines`, without a BOM."""
     for number, line in enumerate(read_lines(path), start=1):
         yield number, line.removeprefix("\ufeff") if number == 1 else line
 
@@ -332,7 +332,7 @@ def move(source: str, target: str) -> None:
     with _write_errors(target):
         if is_remote(source) != is_remote(target):
             remote = source if is_remote(source) else target
-            # Its back end also reads and writes local files.
+            # The remote back end also reads and writes local files.
             _backend(remote).copy(source, target, overwrite=True)
         elif is_remote(source):
             replace(source, target)
@@ -423,7 +423,7 @@ def writing(path: str) -> Iterator[BinaryIO]:
 
 
 def write_text(path: str, text: str) -> None:
-    """Writes a UTF-8 file as `writing`, and waits until it is on the disk."""
+    """Writes a UTF-8 file like `writing`, and waits until it is on the disk."""
     with writing(path) as file:
         file.write(text.encode("utf-8"))
         file.flush()
@@ -434,8 +434,8 @@ def write_text(path: str, text: str) -> None:
 def replacing_directory(path: str) -> Iterator[str]:
     """Yields a new directory that gets the name `path` when the block ends.
 
-    An existing directory is removed when the new one is complete. If the block
-    raises, it is unchanged. A link stays a link. Raises `InputError` if the
+    An existing directory is removed when the new one is complete; if the block
+    raises, it stays unchanged. A link stays a link. Raises `InputError` if the
     disk is full or the parent is not writable.
     """
     path = path.rstrip("/")

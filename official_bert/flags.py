@@ -187,11 +187,13 @@ class Options:
         name, declared = field.name, field.metadata
         needs = [(name, declared["needs"])] if declared["needs"] else []
         needs += [(other, name) for other in declared["needed_by"]]
-        for one, other in needs:
-            if self.is_set(one) and not self.is_set(other):
-                flags = self.flag_name(one), self.flag_name(other)
-                message = f"needs {flags[1]}. Add it, or omit {flags[0]}."
-                raise self.error(one, message)
+        for dependent, needed in needs:
+            if self.is_set(dependent) and not self.is_set(needed):
+                message = (
+                    f"needs {self.flag_name(needed)}. Add it, or omit "
+                    f"{self.flag_name(dependent)}."
+                )
+                raise self.error(dependent, message)
         for other in declared["conflicts"]:
             if self.is_set(name) and self.is_set(other):
                 flag = self.flag(other)
@@ -199,7 +201,7 @@ class Options:
 
     @classmethod
     def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Returns `given`, {flag: value}, with the values that it implies."""
+        """Returns the `given` flags, {name: value}, and those they imply."""
         return given
 
 

@@ -21,7 +21,8 @@ INPUTS = {
     "input_type_ids": "segment_ids",
 }
 
-# A file that only TF1 modules contain. Their graph without tags is loaded.
+# A file that only TF1 modules contain. Of their graphs, the one without tags,
+# which has no dropout, is loaded.
 _TF1_FORMAT = "tfhub_module.pb"
 
 # A file that only modules from `export_tfhub.py` contain.
@@ -40,9 +41,9 @@ class HubEncoder(keras.layers.Layer):
     """A TF Hub text encoder, in the TF2 or TF1 format.
 
     A Keras layer that merely stores a SavedModel in an attribute does not train
-    it. The weights of this layer are the module's variables, with the names in
-    the module, so that any optimizer updates them. If `trainable` is False, the
-    weights are frozen and there is no dropout.
+    it. The weights of this layer are the module's variables, under the names
+    that they have there, so that any optimizer updates them. If `trainable` is
+    False, the weights are frozen and there is no dropout.
 
     TF1 modules have one graph with dropout and one without. Training uses the
     graph without dropout too.
@@ -131,7 +132,8 @@ class HubBert(keras.layers.Layer):
     """A `HubEncoder` with the interface of `modeling.encoder.Bert`.
 
     Attributes:
-        config: The module's config if `is_ours`; otherwise its known sizes.
+        config: The module's config if `is_ours`; otherwise, a config with the
+            sizes that a run of the module shows.
         is_ours: Whether `export_tfhub.py` wrote the module. Then its weights
             have the original implementation's names.
     """
@@ -145,14 +147,17 @@ class HubBert(keras.layers.Layer):
         if self.is_ours:
             self.config = BertConfig.from_json_file(path)
         else:
-            self.config = self._known_sizes()
+            self.config = self._measured_sizes()
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor."""
         return {**super().get_config(), "handle": self.encoder.handle}
 
-    def _known_sizes(self) -> BertConfig:
-        """Runs the module on a few tokens; unknown sizes have no limit."""
+    def _measured_sizes(self) -> BertConfig:
+        """Runs the module on three tokens; returns a config with its sizes.
+
+        If the number of positions is unknown, sequences may have any length.
+        """
         ids = tf.zeros([1, 3], tf.int32)
         output = self(ids, tf.ones_like(ids), ids)
         positions = [
@@ -226,7 +231,7 @@ def _load(path: str) -> Any:
         return tf.saved_model.load(path, tags=[] if is_tf1 else None)
     except (OSError, ValueError, RuntimeError, tf.errors.OpError) as error:
         raise InputError(
-            f"{path}: must be a TF Hub module that encodes text, a SavedModel "
+            f"{path}: must be a TF Hub module that encodes text, in a format "
             "that TensorFlow can load without other packages "
             f"({short_reason(error)}). Use another module."
         ) from error
@@ -243,9 +248,9 @@ def _as_weights(module: Any, handle: str) -> list[keras.Variable]:
             f"{handle}: must have trainable variables. TensorFlow 2 finds none "
             "in TF1 modules with reference variables. Use a TF2 module."
         )
-    is_trainable = {id(variable) for variable in trainable}
+    trainable_ids = {id(variable) for variable in trainable}
     # Some modules list only their trainable variables.
-    frozen = [v for v in variables if id(v) not in is_trainable]
+    frozen = [v for v in variables if id(v) not in trainable_ids]
     weights = []
     seen: collections.Counter[str] = collections.Counter()
     for variable in [*trainable, *frozen]:
@@ -260,7 +265,7 @@ def _as_weights(module: Any, handle: str) -> list[keras.Variable]:
                 variable,
                 shape=variable.shape,
                 dtype=variable.dtype.name,
-                trainable=id(variable) in is_trainable,
+                trainable=id(variable) in trainable_ids,
                 name=own_name + suffix,
             )
         weights.append(weight)

@@ -36,7 +36,7 @@ _SIZES = {
 _EXTRAS = ("directionality", "pooler_")
 
 # `hidden_act` in bert_config.json -> in config.json, and back. "gelu" is the
-# tanh approximation in the former and the exact form in the latter.
+# tanh approximation in bert_config.json and the exact form in config.json.
 THEIR_ACTIVATIONS = {
     "gelu": "gelu_pytorch_tanh",
     "gelu_erf": "gelu",
@@ -57,7 +57,7 @@ _OUR_ACTIVATIONS = {
     "linear": "linear",
 }
 
-# Keys that, if present, must have these values in the original BERT.
+# The values of these keys in the original BERT. Other values are not supported.
 FIXED = {
     "model_type": "bert",
     "layer_norm_eps": 1e-12,
@@ -82,30 +82,30 @@ def read_config(directory: str) -> BertConfig:
     not the original BERT.
     """
     path = os.path.join(directory, CONFIG)
-    given = json_files.read_object(path)
+    content = json_files.read_object(path)
     for name, fixed in FIXED.items():
-        if given.get(name, fixed) != fixed:
+        if content.get(name, fixed) != fixed:
             raise InputError(
                 f"{path}: `{name}` must be {json.dumps(fixed)}, as in the "
-                f"original BERT. Received: {json.dumps(given[name])}. Other "
+                f"original BERT. Received: {json.dumps(content[name])}. Other "
                 "models are not supported."
             )
-    known = {
+    values = {
         name: value
-        for name, value in given.items()
+        for name, value in content.items()
         if name in _SIZES or name.startswith(_EXTRAS)
     }
     # Defaults of transformers that differ from ours.
-    known = {"type_vocab_size": 2, "vocab_size": 30522, **known}
-    activation = given.get("hidden_act", "gelu")
-    # In a damaged file, it may be a list, which has no hash.
+    values = {"type_vocab_size": 2, "vocab_size": 30522, **values}
+    activation = content.get("hidden_act", "gelu")
+    # A list: the value in a damaged file may have no hash.
     if activation not in list(_OUR_ACTIVATIONS):
         raise InputError(
             f"{path}: `hidden_act` must be one of "
             f"{', '.join(_OUR_ACTIVATIONS)}. Received: {quoted(activation)}."
         )
-    known["hidden_act"] = _OUR_ACTIVATIONS[activation]
-    config = BertConfig.from_dict(known)
+    values["hidden_act"] = _OUR_ACTIVATIONS[activation]
+    config = BertConfig.from_dict(values)
     config.validate(f"{path}: ")
     return config
 
@@ -125,8 +125,8 @@ def architecture(directory: str) -> str:
 def read_vocab(directory: str) -> str | None:
     """Returns `vocab.txt`, or the same text from `tokenizer.json`.
 
-    Tokens added later follow at the end. Raises `InputError` if this is not
-    a WordPiece vocabulary, or its ids have gaps.
+    Added tokens are at the end. Returns None if there is neither file. Raises
+    `InputError` if this is not a WordPiece vocabulary, or its ids have gaps.
     """
     path = os.path.join(directory, VOCAB)
     fast_path = os.path.join(directory, _FAST)
@@ -134,7 +134,7 @@ def read_vocab(directory: str) -> str | None:
     if files.exists(path):
         text = files.read_text(path)
     elif fast:
-        text = to_text(_learned_tokens(fast, fast_path))
+        text = _vocab_text(_learned_tokens(fast, fast_path))
     else:
         return None
     learned = text.removesuffix("\n")
@@ -148,7 +148,7 @@ def read_vocab(directory: str) -> str | None:
         len(added),
         added[0],
     )
-    return to_text([learned, *added])
+    return _vocab_text([learned, *added])
 
 
 def _added_tokens(
@@ -178,8 +178,8 @@ def _added_tokens(
     return in_order
 
 
-def to_text(tokens: Iterable[str]) -> str:
-    """Returns the text of a `vocab.txt`."""
+def _vocab_text(tokens: Iterable[str]) -> str:
+    """Returns the text of a `vocab.txt` with these tokens."""
     return "".join(f"{token}\n" for token in tokens)
 
 
@@ -224,29 +224,31 @@ def read_casing_beside(checkpoint: str) -> bool | None:
 
 
 def read_casing(directory: str) -> bool | None:
-    """Returns `do_lower_case`; warns of settings that are not supported.
+    """Returns `do_lower_case`, by default true; None if there are no settings.
 
-    Raises `InputError` for settings that are neither true nor false.
+    Settings in `tokenizer_config.json` override those in `tokenizer.json`.
+    Warns of settings that are not supported. Raises `InputError` for settings
+    that are neither true nor false.
     """
     fast_path = os.path.join(directory, _FAST)
     path = os.path.join(directory, TOKENIZER_CONFIG)
     fast, config = _read_json(fast_path), _read_json(path)
     normalizer = json_files.get(fast, "normalizer", dict | None, fast_path)
-    given = {}
+    settings = {}
     for name, fast_name in _NORMALIZER.items():
         if normalizer and fast_name in normalizer:
-            given[name] = json_files.get(
+            settings[name] = json_files.get(
                 normalizer, fast_name, bool | None, fast_path
             )
         if name in config:
-            given[name] = json_files.get(config, name, bool | None, path)
-    if not given and not config:
+            settings[name] = json_files.get(config, name, bool | None, path)
+    if not settings and not config:
         return None
-    lower: bool = given.get("do_lower_case") is not False
-    strips = given.get("strip_accents")
+    lower: bool = settings.get("do_lower_case") is not False
+    strips = settings.get("strip_accents")
     if strips is not None:
         warn_of_accents(directory, strips, "do_lower_case", lower)
-    if given.get("tokenize_chinese_chars") is False:
+    if settings.get("tokenize_chinese_chars") is False:
         logging.warning(
             "%s: `tokenize_chinese_chars` is false. In this project, every "
             "Chinese character is a word, so some tokens will differ.",

@@ -40,8 +40,8 @@ def detect(path: str, where: str) -> str:
 
     `path` is a directory or the prefix of a checkpoint. In a directory with
     several formats, a TF1 checkpoint with its config is preferred. Raises
-    `InputError` for other paths, and for weights in unsupported formats. Its
-    message starts with `where`.
+    `InputError` for weights in unsupported formats, and for paths without a
+    model, with a message that starts with `where`.
     """
     names = files.list_directory(path)
     has_others = has_any(names, OTHER_WEIGHTS)
@@ -51,7 +51,7 @@ def detect(path: str, where: str) -> str:
     if CONFIG in names and "config.json" not in names:
         return "checkpoint"  # Without weights.
     if not has_others:
-        for name in names or [""]:
+        for name in names or [""]:  # No names: `path` may itself be a file.
             require_readable(os.path.join(path, name).rstrip("/"))
     if "config.json" not in names:
         received = listed(names) or "no files. Check the path"
@@ -74,7 +74,7 @@ def find_checkpoint(path: str) -> str:
     names = files.list_directory(path)
     prefixes = [n.removesuffix(INDEX) for n in names if n.endswith(INDEX)]
     if "checkpoint" in names and prefixes != [RELEASED_PREFIX]:
-        return path  # The file names the newest checkpoint.
+        return path  # The file `checkpoint` names the newest one.
     if RELEASED_PREFIX in prefixes:
         prefixes = [RELEASED_PREFIX]
     return os.path.join(path, prefixes[0]) if len(prefixes) == 1 else path
@@ -104,8 +104,8 @@ def require_readable(path: str) -> None:
     """Raises `InputError` for weights in a format that is never opened."""
     if path.endswith((".keras", ".weights.h5")):
         raise InputError(
-            f"{path} is a file of Keras. Give a directory: a KerasHub preset, "
-            "a transformers model or a TF1 checkpoint."
+            f"{path} is a Keras file. Pass a directory: a KerasHub preset, a "
+            "transformers model or a TF1 checkpoint."
         )
     if reason := _UNSUPPORTED.get(os.path.splitext(path)[1]):
         raise InputError(

@@ -27,9 +27,9 @@ from official_bert import (
 from official_bert.config import BertConfig
 from official_bert.errors import (
     InputError,
-    ending_with_reader,
     first_line,
     listed,
+    suppress_broken_pipe,
 )
 from official_bert.model_formats import CONFIG, VOCAB
 from official_bert.released_models import DEMO, commands_directory, released
@@ -119,8 +119,8 @@ def run_files(
 ) -> ModelFiles:
     """Returns the files that training writes, whether or not they exist.
 
-    By default, `do_lower_case` has its value in training or, if that is
-    unknown, depends on the vocabulary. `vocab_file` replaces the run's.
+    By default, `do_lower_case` has its value from training or, if training did
+    not store it, fits the vocabulary. `vocab_file` replaces the run's.
     """
     vocab_file = vocab_file or os.path.join(directory, VOCAB)
     if do_lower_case is None:
@@ -159,7 +159,7 @@ def is_name(model: str) -> bool:
 
 def show_released() -> NoReturn:
     """Prints the released models and exits: `--model=list`."""
-    with ending_with_reader():
+    with suppress_broken_pipe():
         print(f"{'name':28} layers hidden heads casing  repository")
         for name, row in released().items():
             print(
@@ -186,9 +186,9 @@ def _is_uncased(directory: str, vocab_file: str) -> bool:
 
 @functools.cache  # Options are created several times.
 def warn_of_casing(vocab_file: str, do_lower_case: bool) -> None:
-    """Warns if a vocabulary seems to be of another casing."""
+    """Warns if a vocabulary seems to have the other casing."""
     vocab = files.read_text(vocab_file)
-    # Other scripts, such as Arabic, have no capitals.
+    # Vocabularies of scripts without capitals, such as Arabic, fit both.
     has_case = re.search(r"^[a-z]{2}", vocab, re.MULTILINE)
     if looks_uncased(vocab) == do_lower_case or not has_case:
         return
@@ -218,7 +218,7 @@ def _cache(name: str, text: str) -> str:
             files.write_text(path, text)
         except InputError as error:
             raise InputError(
-                f"{error} XDG_CACHE_HOME=DIRECTORY uses another directory."
+                f"{error} To use another directory, set XDG_CACHE_HOME."
             ) from error
     return path
 
@@ -235,9 +235,9 @@ def _download(model: str, patterns: tuple[str, ...], commit: str = "") -> str:
         return os.path.join(commands_directory(), row["repository"])
     if not is_name(model):
         rows = released().items()
-        near = [n for n, r in rows if r["repository"].endswith(f"/{model}")]
-        near += difflib.get_close_matches(model, released(), 1, 0.75)
-        hint = f"Did you mean {near[0]}? " if near else ""
+        similar = [n for n, r in rows if r["repository"].endswith(f"/{model}")]
+        similar += difflib.get_close_matches(model, released(), 1, 0.75)
+        hint = f"Did you mean {similar[0]}? " if similar else ""
         raise InputError(
             f"{model!r} must be a directory, the name of a released model, or "
             f"OWNER/NAME on the Hugging Face Hub. {hint}--model=list shows the "
@@ -272,13 +272,14 @@ def _download_problem(error: Exception, revision: str) -> str:
         return f"has no revision {revision}."
     if isinstance(error, errors.GatedRepoError):
         return (
-            "requires permission. Ask for it on its page, then log in with "
-            "`hf auth login`."
+            "requires permission. Request access on the page of the model, "
+            "then log in with `hf auth login`."
         )
     if isinstance(error, errors.RepositoryNotFoundError):
         return (
             "is neither a directory nor a repository on the Hugging Face Hub. "
-            "Check the name; for a private one, log in with `hf auth login`."
+            "Check the name; for a private repository, log in with `hf auth "
+            "login`."
         )
     return (
         "cannot be downloaded. Check the connection, HF_ENDPOINT and "
@@ -298,7 +299,7 @@ def _require_weights(repository: str, directory: str) -> None:
         commit = os.path.basename(directory)
         names = api.list_repo_files(repository, revision=commit)
     except (OSError, huggingface_hub.errors.HTTPError):
-        return  # There is no connection; the download raises.
+        return  # Without a connection, downloading the weights fails anyway.
     if model_formats.has_any(names, _WEIGHTS):
         return
     for row in released().values():

@@ -23,14 +23,14 @@ def bar(
     seconds, so that logs stay short. Without `iterable`, call `update`.
     `others` are arguments of `tqdm.tqdm`.
     """
-    live = sys.stderr.isatty()
+    is_terminal = sys.stderr.isatty()
     # Otherwise, a log line would continue the line of a bar.
     logging.get_absl_handler().python_handler.stream = _Stderr()
     return tqdm.tqdm(
         iterable,
         desc=description,
-        dynamic_ncols=live,
-        mininterval=0.2 if live else 10.0,
+        dynamic_ncols=is_terminal,
+        mininterval=0.2 if is_terminal else 10.0,
         maxinterval=10.0,
         file=sys.stderr,
         **others,

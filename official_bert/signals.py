@@ -16,9 +16,10 @@ def in_main_thread() -> bool:
 def temporary_handler(
     handler: Callable[[int, Any], Any] | int | None, *numbers: int
 ) -> Iterator[None]:
-    """Handles signals with `handler`, as in `signal.signal`, in the context.
+    """Sets the handler of some signals inside the context.
 
-    Outside the main thread, it has no effect.
+    For `handler`, see `signal.signal`. Outside the main thread, this has no
+    effect.
     """
     if not in_main_thread():
         numbers = ()
@@ -26,5 +27,5 @@ def temporary_handler(
     try:
         yield
     finally:
-        for number, before in earlier.items():
-            signal.signal(number, before)
+        for number, earlier_handler in earlier.items():
+            signal.signal(number, earlier_handler)

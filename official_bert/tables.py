@@ -71,7 +71,7 @@ class Row(NamedTuple):
         return f"{self.path}:{self.line}"
 
     def get(self, column: str) -> Any:
-        """Returns a cell of any type; there must be such a column."""
+        """Returns a cell; raises `InputError` if there is no such column."""
         if column not in self.cells:
             raise self._no_column(column)
         return self.cells[column]
@@ -88,16 +88,16 @@ class Row(NamedTuple):
                 f"{flag} to the number of a column, from 0."
             )
         by_lower_case = {name.lower(): name for name in names}
-        near = difflib.get_close_matches(column.lower(), by_lower_case, n=1)
+        similar = difflib.get_close_matches(column.lower(), by_lower_case, n=1)
         if advice := _separator_advice(names):
             hint = advice
-        elif near:
-            hint = f"Did you mean {by_lower_case[near[0]]!r}? {hint}"
+        elif similar:
+            hint = f"Did you mean {by_lower_case[similar[0]]!r}? {hint}"
         elif column.isdecimal():
             hint = "Columns are counted from 0."
         elif "0" in names:
             hint = "Without a header, give the numbers of columns, from 0."
-        # JSON objects have their own keys.
+        # The line matters only in JSON Lines: each object has its own keys.
         where = self.path if has_numbers else self.where
         shown = f" ({flag})" if flag else ""
         return InputError(
@@ -135,7 +135,7 @@ class Row(NamedTuple):
         raise self.error(column, must, value)
 
     def names_in(self, column: str) -> tuple[str, ...]:
-        """Returns the items of a list or of a text "a,b", as `name` does."""
+        """Converts the items of a list, or of a text "a,b", like `name`."""
         value = self.get(column)
         if isinstance(value, str):
             if value.strip()[:1] == "[" and value.strip()[-1:] == "]":
@@ -171,9 +171,9 @@ class Row(NamedTuple):
             str(name).strip().removesuffix(".0") for name in (value, *names)
         )
         digits = [str(number) for number in range(num_choices)]
-        for known in (known_names, digits, list(letters)):
-            if name in known:
-                return known.index(name)
+        for candidates in (known_names, digits, list(letters)):
+            if name in candidates:
+                return candidates.index(name)
         expected = (
             f"name a choice: 0 (the first) to {digits[-1]}, or A to "
             f"{letters[-1]}"
@@ -238,7 +238,7 @@ def read(
     `csv`, if the first line has no commas outside of quotes. Raises
     `InputError` for other files.
     """
-    files.require(path, "The data")
+    files.require(path, "The table")
     if file_format == "jsonl":
         rows = _read_objects(path)
     else:
@@ -278,7 +278,8 @@ def _read_csv(path: str) -> Iterator[_NumberedCells]:
     lines, ahead = itertools.tee(all_lines)  # A pipe can be read only once.
     first_line = next(filter(str.strip, ahead), "")
     del ahead  # Otherwise, all lines would stay in memory.
-    delimiter, is_named = _delimiter(first_line), _SEPARATOR.match(first_line)
+    delimiter = _delimiter(first_line)
+    names_separator = _SEPARATOR.match(first_line) is not None
     if delimiter != ",":
         message = "%s: columns are separated by %r"
         _log_once(logging.INFO, message, path, delimiter)
@@ -288,7 +289,7 @@ def _read_csv(path: str) -> Iterator[_NumberedCells]:
         for cells in reader:
             # A line `""` is a row with one empty cell, not a blank line.
             is_blank = not cells or (len(cells) == 1 and cells[0].isspace())
-            if not is_blank and not (line == 1 and is_named):
+            if not is_blank and not (line == 1 and names_separator):
                 yield line, cells
             if line == 1:
                 advice = _separator_advice(cells)
@@ -342,6 +343,7 @@ def _name_cells(
     has_header: bool,
     advice: str,
 ) -> Iterator[Row]:
+    """Yields rows whose cells have the names of the header, and numbers."""
     width = first_empty = 0
     names: list[str] = []
     for line, cells in numbered:

@@ -64,5 +64,5 @@ def describe(
     task: dict[str, Any], max_seq_length: int, do_lower_case: bool
 ) -> dict[str, Any]:
     """Returns the content of `task.json` for the result of `Task.to_json`."""
-    more = {"max_seq_length": max_seq_length, "do_lower_case": do_lower_case}
-    return task | more
+    inputs = {"max_seq_length": max_seq_length, "do_lower_case": do_lower_case}
+    return task | inputs

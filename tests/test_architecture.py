@@ -44,7 +44,7 @@ IMPORTED_ON_FIRST_USE = {
 def find_imports(node, at_start=True):
     """Yields (line, name, at_start) of all imports, also inside functions.
 
-    All but those of methods such as `from_pretrained`, which need higher
+    Methods such as `from_pretrained` are left out, because they need higher
     levels.
     """
     if getattr(node, "name", None) in ("from_pretrained", "save_pretrained"):

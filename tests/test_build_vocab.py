@@ -57,7 +57,7 @@ def test_config_file_has_the_given_sizes_and_fits_the_vocabulary(directory):
     config.require_vocabulary(FullTokenizer("vocab.txt").vocab, "vocab.txt")
 
 
-def test_case_is_kept_on_request(directory):
+def test_case_is_kept_without_do_lower_case(directory):
     assert not any(token.isupper() for token in build().split()[104:])
     assert {"The", "the"} <= set(build(do_lower_case=False).split())
 

@@ -88,8 +88,8 @@ class BakingAgain(Baking):
 
 def test_flags_given_override_implied_values_which_override_defaults():
     # 40 is the default.
-    made = parse("--flour=rye", "--minutes=40", options_class=BakingAgain)
-    assert (made.minutes, made.salt, made.filling) == (40, 0.5, "jam")
+    options = parse("--flour=rye", "--minutes=40", options_class=BakingAgain)
+    assert (options.minutes, options.salt, options.filling) == (40, 0.5, "jam")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_value_that_breaks_its_declaration_is_an_error(values, message):
         make(**values)
 
 
-def test_heading_holds_for_the_following_options_of_the_class():
+def test_heading_applies_to_the_following_options_of_the_class():
     names = {
         "Required": "flour",
         "Evaluation": "seconds",
@@ -197,10 +197,10 @@ def run(tmp_path_factory):
 
 
 def test_command_calls_main_with_onednn_on_unless_the_user_set_it(run):
-    made = "flour='rye', shape='round', salt=0.5, minutes=30, do_train=False"
-    for given, value in [({}, "1"), ({"TF_ENABLE_ONEDNN_OPTS": "0"}, "0")]:
-        status, output, _ = run("--flour=rye", "--nodo_train", **given)
-        assert (status, output) == (0, f"Baking({made}) {value}\n")
+    fields = "flour='rye', shape='round', salt=0.5, minutes=30, do_train=False"
+    for variables, value in [({}, "1"), ({"TF_ENABLE_ONEDNN_OPTS": "0"}, "0")]:
+        status, output, _ = run("--flour=rye", "--nodo_train", **variables)
+        assert (status, output) == (0, f"Baking({fields}) {value}\n")
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_full_help_lists_all_flags(run, flag):
 
 
 @pytest.mark.parametrize("flag", ["--help", "--model=list"])
-def test_reader_of_the_output_may_end_early(flag):
+def test_closed_output_pipe_is_not_an_error(flag):
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, run_classifier.__file__, flag]
@@ -290,7 +290,7 @@ def test_reader_of_the_output_may_end_early(flag):
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_lines_of_imports_are_shown_on_request(run):
+def test_stderr_of_imports_is_shown_only_on_request(run):
     for arguments, environment, is_shown in (
         ([], {}, False),
         (["--verbose"], {}, True),

@@ -1,4 +1,4 @@
-"""`BertConfig` reads and writes what the original does."""
+"""`BertConfig` reads and writes the same files as the original."""
 
 import itertools
 import json

@@ -65,7 +65,7 @@ def test_optimizer_state_is_stripped(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("has_task_file", [True, False])
-def test_classifier_and_labels_are_converted_and_back(tmp_path, has_task_file):
+def test_classifier_and_labels_survive_a_round_trip(tmp_path, has_task_file):
     arrays = finetuned(tmp_path / "a")
     hf = to_hf(tmp_path / "a")
     config = read_json(hf / "config.json")
@@ -216,7 +216,7 @@ def test_regression_with_several_outputs_is_an_error(tmp_path):
         ({**STRIP, "do_lower_case": False}, "--strip_.*--nodo_lower_case"),
         ({**STRIP, "head": "multiple_choice"}, "--strip_.*--head=mult"),
         ({"vocab_file": "nowhere.txt"}, "--vocab_file=.*nowhere.txt"),
-        ({"input_format": "keras_hub"}, "--input_format=keras_hub"),
+        ({"input_format": "keras_hub"}, "=keras_hub must .* tf1 or model_gar"),
         ({**KERAS_HUB, "dtype": "float16"}, "--dtype=.* --to=huggingface"),
         ({**KERAS_HUB, "model_card": "a/vocab.txt"}, "card=.* --to=hugging"),
     ],
@@ -233,6 +233,14 @@ def test_wrong_flags_are_an_error_before_anything_slow(
             given[name] = str(tmp_path / given[name])
     with pytest.raises(InputError, match=message):
         ConvertCheckpoint(**given)
+
+
+def test_conversion_to_the_same_format_is_an_error(tmp_path):
+    released(tmp_path / "a", "encoder")
+    hf = to_hf(tmp_path / "a")
+    message = "--to=huggingface must differ .* another format"
+    with pytest.raises(InputError, match=message):
+        to_hf(hf, name="b")
 
 
 def test_missing_format_is_an_error_that_lists_the_formats():

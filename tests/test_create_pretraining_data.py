@@ -40,7 +40,7 @@ def make(directory, output_file=None, **changes):
 
 
 @pytest.mark.parametrize("compress", [False, True])
-def test_instances_go_to_the_outputs_in_turn(directory, monkeypatch, compress):
+def test_output_files_get_instances_in_turn(directory, monkeypatch, compress):
     [plain] = make(directory)
     data = records.RecordFiles(
         [str(directory / "out")], schemas.pretraining_schema(16, 3)
@@ -113,9 +113,9 @@ def test_unusable_input_is_an_error_and_keeps_the_output(
     (directory / "out").write_text("before")
     (directory / name).write_bytes(content)
     before = sorted(directory.iterdir())
-    how = {"num_workers": num_workers, "bert_config_file": str(config)}
+    settings = {"num_workers": num_workers, "bert_config_file": str(config)}
     with pytest.raises(InputError, match=message):
-        make(directory, **how)
+        make(directory, **settings)
     assert sorted(directory.iterdir()) == before
     assert (directory / "out").read_text() == "before"
 
@@ -127,7 +127,7 @@ def test_runner_without_beam_is_an_error(directory, monkeypatch):
         make(directory, runner="DirectRunner")
 
 
-def test_records_equal_those_of_the_originals_command(golden, tmp_path):
+def test_records_equal_those_of_the_original_command(golden, tmp_path):
     expected = golden / "e2e" / "inputs" / "pretrain.tfrecord"
     make(
         expected.parent,

@@ -144,6 +144,7 @@ REGRESSION, MULTILABEL = ["--task_type=regression"], ["--task_type=multilabel"]
         ("question,A,B,x\ngood {i},c,d,A", [], "--task_name=choices"),
         ("text\ngood {i}", [], "csv: .* a column of labels.* one column"),
         ("My films,\ngood {i},x", [], "csv:1: .* single cell, 'My films'"),
+        (",My films\ngood {i},x", [], "csv:1: .* single cell, 'My films'"),
         ("text,label\na {i},$1{i}.5", [], r"csv:2: .* '\$10\.5' .* 9 such"),
         ("text;label\na {i};{i},5", [], "csv: 'label': .*'0,5'.* point"),
         ("text;label\na {i};{i},5", REGRESSION, r"csv:2: .* 1399\.5, without"),
@@ -193,7 +194,7 @@ AMBIGUOUS = ["a,x", "a,y", "b,x", "b,y", "c,x", "c,X", ",x", ",y"]
         (REVIEWS, [], "(otherwise: --task_type=regression)"),
     ],
 )
-def test_data_that_spoils_the_result_is_reported(
+def test_data_that_make_results_unreliable_are_reported(
     tmp_path, caplog, rows, flags, message
 ):
     caplog.set_level(logging.INFO, logger="absl")
@@ -284,7 +285,9 @@ def test_examples_held_out_from_a_finetuned_model_are_a_warning(
         ("--output_dir=jsonl", "--output_dir=jsonl has a file dev.jsonl"),
     ],
 )
-def test_evaluation_needs_own_examples(tmp_path, monkeypatch, line, message):
+def test_evaluation_without_its_own_examples_is_an_error(
+    tmp_path, monkeypatch, line, message
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.csv").write_text(table(*REVIEWS))
     (tmp_path / "jsonl").mkdir()

@@ -1,4 +1,4 @@
-"""Lines are read as by the original; writes are all or nothing."""
+"""Lines are read as in the original; a failed write changes nothing."""
 
 import errno
 import gzip
@@ -37,7 +37,7 @@ def test_lines_end_at_newlines_only(tmp_path, pack, data, lines):
     assert list(files.read_lines(str(path))) == lines
 
 
-def test_lines_of_odd_files_equal_those_of_the_original(golden):
+def test_lines_of_unusual_files_are_read_as_in_the_original(golden):
     directory = golden / "vocab_edge"
     records = json.loads((directory / "expected.json").read_text())
     for name, record in records.items():

@@ -37,7 +37,7 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture
 def required(wheel):
-    """Returns the requirements of the wheel, those of its extras included."""
+    """Returns the requirements of the wheel and of its extras."""
     (path,) = wheel.glob("*.dist-info/METADATA")
     lines = email.message_from_string(path.read_text()).get_all("Requires-Dist")
     return [Requirement(line) for line in lines]
@@ -51,8 +51,8 @@ def pinned(file):
 def run(wheel, *arguments):
     """Runs Python with the wheel; returns its status and output."""
     env = {**os.environ, "PYTHONPATH": str(wheel), "HF_HUB_OFFLINE": "1"}
-    how = {"status": None, "cwd": wheel.parent, "env": env}
-    done = run_python(*arguments, **how)
+    settings = {"status": None, "cwd": wheel.parent, "env": env}
+    done = run_python(*arguments, **settings)
     return done.returncode, done.stdout + done.stderr
 
 

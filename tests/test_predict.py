@@ -338,7 +338,7 @@ def test_column_flags_override_those_of_training(tuned, folder, ask):
         ("a", "a.jsonl", '{"c": "good"}', {}, ":1: .*'c': 'good'"),
     ],
 )
-def test_invalid_line_is_named_and_the_output_left_as_it_was(
+def test_invalid_line_is_named_and_the_output_file_is_unchanged(
     tuned, folder, columns, name, data, options, message, ask
 ):
     data = data if isinstance(data, bytes) else data.encode()
@@ -441,7 +441,7 @@ TEXT_HEAD, MULTILABEL = "sequence_classification", "multi_label_classification"
         ("question_answering", 2, None, QUESTION_LINE, "answer"),
     ],
 )
-def test_huggingface_model_has_the_answers_of_the_converted_one(
+def test_huggingface_model_gives_the_answers_of_the_converted_one(
     head, num_classes, problem_type, data, key, folder, capsys, caplog
 ):
     conversions.released(folder / "a", head, num_classes)

@@ -50,7 +50,7 @@ def weights_of(model):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_model_of_any_format_has_the_weights_of_the_original(models, name):
+def test_model_of_any_format_has_the_weights_of_its_source(models, name):
     stored, directory = conversions.arrays_of(models["tf1"]), str(models[name])
     bert = Bert.from_pretrained(directory)
     for path, array in weights_of(bert).items():
@@ -286,7 +286,7 @@ class Hub:
         return pretrained.ModelFiles(*done.stdout.splitlines())
 
     def has(self, found, source="huggingface", name="model.safetensors"):
-        """Whether the weights of the found files are those of a model."""
+        """Whether the found files contain the weights of a model."""
         directory = pathlib.Path(found.init_checkpoint)
         path = (directory if directory.is_dir() else directory.parent) / name
         return path.read_bytes() == (self.models[source] / name).read_bytes()
@@ -387,10 +387,10 @@ def test_weights_that_are_only_a_pickle_are_an_error(hub):
 
 
 @pytest.mark.parametrize("name", ["model.keras", "model.weights.h5"])
-def test_file_of_keras_is_an_error(tmp_path, name):
+def test_keras_file_is_an_error(tmp_path, name):
     path = tmp_path / name
     path.touch()
-    with pytest.raises(InputError, match=f"{name} is a file of Keras"):
+    with pytest.raises(InputError, match=f"{name} is a Keras file"):
         pretrained.find(path)
 
 

@@ -116,7 +116,7 @@ def test_results_do_not_depend_on_padding_blocks_or_devices(
 
 
 @pytest.mark.slow
-def test_flags_default_to_those_of_the_trained_model(folder, trained, copy):
+def test_omitted_flags_have_the_values_of_training(folder, trained, copy):
     output = folder / copy
     line = f"--do_predict --output_dir={output}"
     (output / "test_results.tsv").unlink()
@@ -331,7 +331,7 @@ def test_unusable_flags_or_data_are_an_error_before_features_are_made(
     (tmp_path / f"{RELEASED}.index").touch()
     with pytest.raises(InputError, match=message):
         run(folder, tmp_path / "out", **{mode: True}, **changes)
-    # The number of steps follows from that of the records.
+    # The number of steps is known only when the records are written.
     if "num_train_epochs" not in changes:
         assert not list(tmp_path.glob("out/*.tf_record"))
     if "data_dir" in changes:

@@ -100,7 +100,7 @@ def test_training_starts_from_the_module_and_learns(base, trained):
     assert {name for name in after if "/adam" not in name} == names | heads
 
 
-def test_run_directory_is_that_of_an_ordinary_model(trained, tmp_path):
+def test_other_commands_need_no_module_for_the_run(trained, tmp_path):
     """`run_classifier.py` and `predict.py` use it without module and flags."""
     output = tmp_path / "out"
     shutil.copytree(trained, output)

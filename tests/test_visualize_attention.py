@@ -196,7 +196,7 @@ def numbers(driver, column):
 
 
 def check(driver, probabilities):
-    """Asserts that the lines are those of a head."""
+    """Asserts that the lines show the probabilities of a head."""
     assert lines(driver) == {
         place: pytest.approx(float(value), abs=0.51 / 65535)
         for place, value in np.ndenumerate(probabilities)

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple
 from absl import logging
 
 from official_bert import files, json_files, progress, tables
-from official_bert.errors import InputError, ending_with_reader, listed
+from official_bert.errors import InputError, listed, suppress_broken_pipe
 from official_bert.inference.masked_lm import FillMask, Scorer
 from official_bert.inference.predictor import Predictor
 from official_bert.inference.trained_models import (
@@ -120,7 +120,7 @@ def _open_output(path: str | None) -> Iterator[Any]:
         with files.writing(path) as file:
             yield file
     else:
-        with ending_with_reader():
+        with suppress_broken_pipe():
             yield sys.stdout.buffer
 
 

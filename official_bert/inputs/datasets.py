@@ -24,7 +24,7 @@ _BATCHES_PER_POOL = 100
 
 # By default, tf.data converts functions with AutoGraph, which takes up to a
 # second. Functions without control flow do not need it.
-as_is = tf.autograph.experimental.do_not_convert
+without_autograph = tf.autograph.experimental.do_not_convert
 
 
 def training_batches(
@@ -37,7 +37,7 @@ def training_batches(
     number of examples to skip because an earlier run used them.
     """
 
-    @as_is
+    @without_autograph
     def epoch(number: Any) -> tf.data.Dataset:
         epoch_seed = number + seed
         shuffled = _names(data).shuffle(len(data.names), seed=epoch_seed)
@@ -104,21 +104,21 @@ def finetuning_batches(
     serialized = tf.data.TFRecordDataset(list(data.names)).repeat()
     serialized = serialized.shuffle(_FINETUNING_SHUFFLE_BUFFER, seed=seed)
     if pad_to == "max":
-        rest = serialized.take(num_examples).skip(start)
-        return _parsed(rest, schema, batch_size)
+        remaining = serialized.take(num_examples).skip(start)
+        return _parsed(remaining, schema, batch_size)
     num_batches = math.ceil(num_examples / batch_size)
     serialized = serialized.take(num_batches * batch_size)
     # A pool is at most an epoch, so that few batches contain an example twice.
     num_records = data.num_records() or _BATCHES_PER_POOL * batch_size
     batches_per_pool = max(1, min(_BATCHES_PER_POOL, num_records // batch_size))
-    pool, batch = divmod(start // batch_size, batches_per_pool)
+    first_pool, first_batch = divmod(start // batch_size, batches_per_pool)
     pools = serialized.batch(batch_size * batches_per_pool).enumerate()
 
-    @as_is
+    @without_autograph
     def by_length(number: Any, pool: Any) -> tf.data.Dataset:
         return _batches_by_length(schema, pool, batch_size, (seed, number))
 
-    @as_is
+    @without_autograph
     def trimmed(batch: dict[str, Any]) -> dict[str, Any]:
         length = tf.reduce_max(_padded_lengths(schema, batch))
         return {
@@ -126,16 +126,16 @@ def finetuning_batches(
             for name, value in batch.items()
         }
 
-    batches = pools.skip(pool).flat_map(by_length)
-    return _prefetched(batches.skip(batch).map(trimmed))
+    batches = pools.skip(first_pool).flat_map(by_length)
+    return _prefetched(batches.skip(first_batch).map(trimmed))
 
 
 def _batches_by_length(
     schema: Schema, serialized: Any, batch_size: int, seed: Any
 ) -> tf.data.Dataset:
-    """Groups examples into batches of similar length, in random order.
+    """Groups a pool of examples into batches of similar length, shuffled.
 
-    Examples left over at one length are added to the next longer bucket.
+    If the examples of a bucket do not fill their last batch, longer ones do.
     """
     features = records.parse(schema, serialized)
     order = tf.argsort(_padded_lengths(schema, features), stable=True)
@@ -163,7 +163,8 @@ def to_next_tokens(batch: dict[str, Any]) -> dict[str, Any]:
         here:    tokens: [CLS] the cat    sat [SEP]    labels: the cat sat [SEP]
 
     The labels keep their names, but there are S - 1 of them instead of P:
-    position i labels token i + 1, with weight 1 if both belong to one text.
+    label i is token i + 1, with weight 1 if tokens i and i + 1 belong to the
+    same text.
     """
     input_ids, mask = _unmasked(batch), batch["input_mask"]
     is_text = tf.logical_and(mask[:, 1:] > 0, mask[:, 1:] == mask[:, :-1])
@@ -198,7 +199,7 @@ def _unmasked(batch: dict[str, Any]) -> Any:
 def _parsed(
     serialized: tf.data.Dataset, schema: Schema, batch_size: int
 ) -> tf.data.Dataset:
-    parse = as_is(functools.partial(records.parse, schema))
+    parse = without_autograph(functools.partial(records.parse, schema))
     # Batched first: parsing many examples at once is several times faster.
     batches = serialized.batch(batch_size, drop_remainder=True)
     return _prefetched(batches.map(parse, num_parallel_calls=tf.data.AUTOTUNE))

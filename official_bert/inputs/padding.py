@@ -56,7 +56,10 @@ def map_batches(
     lengths: Sequence[int],
     batch_size: int,
 ) -> Iterator[tuple[list[int], Any]]:
-    """Yields the indices of each batch of similar lengths, and its result."""
+    """Applies a function to batches of similar length.
+
+    Yields the indices of the examples in each batch, and the result for them.
+    """
     batches = batches_by_length(lengths, batch_size)
     return zip(batches, parallel_map(function, batches), strict=True)
 

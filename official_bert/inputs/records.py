@@ -56,11 +56,11 @@ def parse(schema: Schema, serialized: Any) -> dict[str, Any]:
 
 
 def without_empty(names: Sequence[str]) -> list[str]:
-    """Returns the files that are not empty, or all files if all are."""
-    full = [name for name in names if files.size(name)]
-    if empty := set(names).difference(full):
+    """Returns the files that are not empty; if all are empty, all files."""
+    non_empty = [name for name in names if files.size(name)]
+    if empty := set(names).difference(non_empty):
         logging.warning("Empty files: %s", listed(sorted(empty)))
-    return full or list(names)
+    return non_empty or list(names)
 
 
 def check_files(

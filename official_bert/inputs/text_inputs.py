@@ -1,6 +1,6 @@
 """Adds [CLS] and [SEP] to one or two texts and numbers their segments.
 
-The layout is that of the paper, section 3::
+The layout follows section 3 of the paper::
 
     tokens:      [CLS] is this jack ##son ##ville ? [SEP] no it is not . [SEP]
     segment_ids:  0    0  0    0    0     0       0  0    1  1  1  1   1  1
@@ -34,12 +34,13 @@ def text_features(
     ids_a: Sequence[int], ids_b: Sequence[int], special: SpecialIds
 ) -> dict[str, list[int]]:
     """Returns the features of a text or pair of texts, without padding."""
-    end = [*ids_b, special.sep] if ids_b else []
-    input_ids = [special.cls, *ids_a, special.sep, *end]
+    segment_a = [special.cls, *ids_a, special.sep]
+    segment_b = [*ids_b, special.sep] if ids_b else []
+    input_ids = segment_a + segment_b
     return {
         "input_ids": input_ids,
         "input_mask": [1] * len(input_ids),
-        "segment_ids": [0] * (len(ids_a) + 2) + [1] * len(end),
+        "segment_ids": [0] * len(segment_a) + [1] * len(segment_b),
     }
 
 
@@ -48,8 +49,8 @@ def truncate(
 ) -> tuple[Sequence[int], Sequence[int]]:
     """Removes tokens from the ends of texts, to leave room for [CLS] and [SEP].
 
-    The result is that of the original implementation, which removes one token
-    after another from the longer text, or from B if both are equally long.
+    The original implementation removes one token after another from the longer
+    text, or from B if both are equally long. The result is the same.
     """
     room = max_seq_length - (3 if ids_b else 2)
     length_a = min(len(ids_a), max(room - len(ids_b), (room + 1) // 2))

@@ -4,8 +4,9 @@ TensorFlow takes seconds to import, and protobuf encodes one example at a time.
 `encode_examples` encodes whole arrays, several times faster.
 
 A record is its length in 8 bytes, the checksum of the length, the data, and the
-checksum of the data. Checksums are masked CRC-32Cs in 4 bytes (rotated, plus a
-constant: the CRC of a string that ends in its own CRC does not vary).
+checksum of the data. A checksum is a CRC-32C in 4 bytes. It is masked (rotated
+and increased by a constant), because the CRC of data that ends in its own CRC
+would not depend on the data.
 
 A `tf.train.Example` is a tree of messages, each a tag, its size and content::
 
@@ -43,8 +44,8 @@ def encode_examples(
 ) -> Iterator[bytes]:
     """Yields the serialized `tf.train.Example` of each row of arrays.
 
-    `columns` is {name: int or float32 [N, length]}, with length > 0. The bytes
-    equal those of protobuf's deterministic serialization.
+    `columns` is {name: int or float32 [N, length]}, with length > 0. Protobuf's
+    deterministic serialization gives the same bytes.
     """
     names = sorted(columns, key=str.encode)
     encoded = [_encode_feature(name, columns[name]) for name in names]
@@ -76,9 +77,10 @@ def _varints(values: npt.NDArray[Any]) -> list[bytes]:
     data = np.empty((*numbers.shape, num_digits), np.uint8)
     is_written = np.ones(data.shape, np.bool_)
     for digit in range(num_digits):
-        rest = numbers >> numbers.dtype.type(7 * digit)
-        has_more = rest > 127
-        data[..., digit] = rest & 127 | has_more * numbers.dtype.type(128)
+        shifted = numbers >> numbers.dtype.type(7 * digit)
+        has_more = shifted > 127
+        data[..., digit] = shifted & 127 | has_more * numbers.dtype.type(128)
+        # A slice, because there is no next digit after the last one.
         is_written[..., digit + 1 : digit + 2] = has_more[..., np.newaxis]
     counts = np.count_nonzero(is_written.reshape(len(data), -1), axis=1)
     ends = np.cumsum(counts).tolist()
@@ -111,7 +113,7 @@ def frame(data: bytes) -> bytes:
 
 
 def join(records: Iterable[bytes], compress: bool) -> bytes:
-    """Returns part of a TFRecord file; joined parts are again a file.
+    """Returns part of a TFRecord file; parts can be concatenated to a file.
 
     The same records give the same bytes, with compression too.
     """

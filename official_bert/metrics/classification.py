@@ -22,7 +22,7 @@ def precision_recall_f1(
     return {
         "precision": correct / predicted if predicted else 0.0,
         "recall": correct / expected if expected else 0.0,
-        # Equals 2 P R / (P + R), and is defined if only one of them is.
+        # Equals 2 P R / (P + R), but is also defined if only P or only R is.
         "f1": 2 * correct / (predicted + expected) if correct else 0.0,
         "support": expected,
     }
@@ -70,13 +70,13 @@ def per_class(
 ) -> dict[str, Any]:
     """Returns the metrics of each class and the confusion matrix.
 
-    Targets and predictions are numbers of the C classes `labels`, int [N].
+    Targets and predictions are indices into the C `labels`, int [N].
 
     Returns:
         `per_class`: {label: {precision, recall, f1, support}}.
         `macro_f1`: the mean F1 of all C classes, 0.0 for absent ones.
-        `confusion_matrix`: [C, C], a row for each target class; absent if there
-            are more than 100.
+        `confusion_matrix`: [C, C], a row for each target class; absent for more
+            than 100 classes.
     """
     target, predicted = (
         np.asarray(numbers, np.int64) for numbers in (targets, predictions)

@@ -83,9 +83,9 @@ def entities(tags: Iterable[str]) -> list[Entity]:
     """Returns the entities of a sentence, in order.
 
     All schemes are read in the same way (IOB1, IOB2, IOE1, IOE2, IO, IOBES,
-    BILOU, BMES). Invalid sequences are read as by `conlleval`: a word continues
-    the preceding entity if it has the same type and neither prefix forbids it,
-    so that `O I-PER` starts an entity. Unlike in `conlleval`, `B-X` after
+    BILOU, BMES). Invalid sequences are read as in `conlleval`: a word continues
+    the preceding entity if it has the same type and neither prefix forbids it.
+    For example, `O I-PER` starts an entity. Unlike in `conlleval`, `B-X` after
     `E-X` starts an entity, too.
     """
     in_order: list[Entity] = []

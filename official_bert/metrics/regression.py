@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 def pearson_and_spearman(
     targets: ArrayLike, predictions: ArrayLike
 ) -> dict[str, float]:
-    """Returns `pearson`, `spearmanr` and `mean_squared_error`, float [N > 0].
+    """Returns `pearson`, `spearmanr` and `mean_squared_error`.
 
-    Correlations are 0.0 if all targets or all predictions are equal, and NaN if
-    a value is not finite.
+    Targets and predictions are float [N > 0]. Correlations are 0.0 if all
+    targets or all predictions are equal, and NaN if a value is not finite.
     """
     from scipy import stats  # Takes seconds.
 

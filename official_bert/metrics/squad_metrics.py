@@ -34,17 +34,17 @@ def evaluate(
     """Returns the scores of predicted answers, in percent.
 
     A data set with `is_impossible`, or with questions without an answer, is
-    scored as version 2.0, others as 1.1. The two versions score only
-    predictions that consist of punctuation or articles differently. A question
-    without a prediction is wrong in both; the official script of 2.0 ignores
-    it.
+    scored as version 2.0, others as 1.1. With answers to all questions, the
+    versions differ only for texts that consist of punctuation and articles. A
+    question without a prediction is wrong in both; the official script of 2.0
+    ignores it.
 
     Args:
         dataset: The list under "data" of a SQuAD file.
         predictions: {question id: answer}, "" for no answer. Ids that are
             numbers in the data set are strings here.
-        null_odds: {question id: score of "no answer" minus that of the answer},
-            for all predicted questions.
+        null_odds: {question id: score of "no answer" minus score of the
+            answer}, for all predicted questions.
 
     Returns:
         `exact_match`, `f1`: scores of the predictions as given. (With null
@@ -55,8 +55,8 @@ def evaluate(
         `HasAns_exact`, `HasAns_f1`, `HasAns_total`, `NoAns_exact`, ...: scores
         of questions with and without an answer, in 2.0 only.
         `best_exact`, `best_exact_thresh`, `best_f1`, `best_f1_thresh`: with
-        null odds, the best scores if predictions above a threshold are emptied,
-        and these thresholds.
+        null odds, the best scores if predictions with odds above a threshold
+        are emptied, and these thresholds.
     """
     questions = [
         question

@@ -218,9 +218,10 @@ class Bert(layers.PretrainedLayer):
         input_mask: int Tensor [B, S], 1 (default) for tokens, 0 for padding.
         segment_ids: int Tensor [B, S], 0 (default) for text A, 1 for text B.
         cls_positions: int Tensor [B, K], the first positions of up to K
-            sequences packed into each row, which do not see each other.
-            `input_mask` then numbers their tokens from 1. The pooled output of
-            missing sequences is undefined.
+            sequences packed into each row, which do not attend to each other.
+            `input_mask` is then 1 for tokens of the first sequence, 2 for the
+            second, and so on. The pooled output of missing sequences is
+            undefined.
         output_positions: int Tensor [B, P]. If given, the last layer computes
             only these positions and those that are pooled. P may be 0.
         return_attention: Whether to return attention probabilities.
@@ -331,18 +332,21 @@ class Bert(layers.PretrainedLayer):
 
 
 def _require_shape(name: str, value: Any, shape: tuple[Any, ...]) -> None:
-    """Raises `InputError` unless a tensor has a shape [B, S], or [1, S]."""
-    given = tuple(getattr(value, "shape", ()))
-    pairs = zip(given, shape, strict=False)
-    if len(given) != 2 or any(a != b for a, b in pairs if a and b and a != 1):
+    """Raises `InputError` unless a tensor fits `shape`, [B, S].
+
+    Its axes may also have size 1 (broadcasting) or be unknown.
+    """
+    found = tuple(getattr(value, "shape", ()))
+    pairs = zip(found, shape, strict=False)
+    if len(found) != 2 or any(a != b for a, b in pairs if a and b and a != 1):
         raise InputError(
             f"`{name}` must have the shape of `input_ids`, {shape}. Received: "
-            f"{given}."
+            f"{found}."
         )
 
 
 def _last_tokens(input_mask: Any, cls_positions: Any) -> Any:
-    """Returns the last positions [B, 1 or K] of sequences; 0 without tokens."""
+    """Returns the last position [B, 1 or K] of each sequence; 0 if empty."""
     mask = ops.cast(ops.expand_dims(input_mask, 1), "int32")  # [B, 1, S]
     num_sequences = 1 if cls_positions is None else ops.shape(cls_positions)[1]
     numbers = ops.expand_dims(ops.arange(1, num_sequences + 1), 1)

@@ -29,10 +29,10 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
     """Base of the models: BERT, an optional pooling head, an output layer.
 
     The output layer has the weights `output_weights` [C, H] and `output_bias`
-    [C]; C is `num_outputs`. With a pooling head, its output size replaces H. As
-    in the original implementation, their initial values and the dropout before
-    them do not depend on the config. `bert` is a layer to use instead of
-    `Bert(config)`, or its serialized form.
+    [C]; C is `num_outputs`. With a pooling head, H is the size of the head's
+    output. As in the original implementation, the initial values of these
+    weights and the dropout before them do not depend on the config. `bert` is a
+    layer to use instead of `Bert(config)`, or its serialized form.
 
     Call arguments:
         batch: A dict with int Tensors `input_ids`, `input_mask`, `segment_ids`
@@ -97,7 +97,7 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
         return config
 
     def _build_pooling_head(self) -> int:
-        """Returns the size of the vectors that the output layer reads."""
+        """Builds the pooling head; returns the size of its output vectors."""
         head, size = self.pooling_head, self.config.hidden_size
         self.features = self.bilstm = None
         if head.freezes_bert:
@@ -115,15 +115,15 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
     @property
     def learning_variables(self) -> list[Any]:
         """The weights to train: all except frozen and unused ones."""
-        fixed: tuple[str, ...] = ()
+        untrained: tuple[str, ...] = ()
         if self.pooling_head.freezes_bert:
-            fixed = ("bert/",)
+            untrained = ("bert/",)
         elif not self.reads_pooled_output or self.bilstm:
-            fixed = ("bert/pooler/",)
+            untrained = ("bert/pooler/",)
         return [
             weight
             for weight in self.trainable_variables
-            if not weight.path.startswith(fixed)
+            if not weight.path.startswith(untrained)
         ]
 
     def encode(self, batch: dict[str, Any], **arguments: Any) -> BertOutput:
@@ -210,8 +210,8 @@ class SpanModel(TokenClassifier):
     """Predicts the start and the end of an answer (section 4.2).
 
     Its weights are `cls/squad/output_weights` and `cls/squad/output_bias`.
-    Returns logits [B, S, 2] of both, at all positions, including question and
-    padding.
+    Returns logits [B, S, 2] of start and end at all positions, including the
+    question and padding.
     """
 
     scope = "cls/squad"

@@ -1,6 +1,6 @@
-"""Operations with hand-written gradients, which are faster.
+"""Operations with hand-written gradients.
 
-Each gradient equals that of automatic differentiation, up to rounding.
+They are faster than automatic differentiation, and equal up to rounding.
 """
 
 import functools
@@ -23,8 +23,8 @@ def gelu(x: Any) -> Any:
     """
     if _fusing_gelu_is_fast():
         return ops.gelu(x, approximate=True)
-    # Equal, because (1 + tanh(y)) / 2 = sigmoid(2 y). TensorFlow does not fuse
-    # this form, of this shape, with the matrix product before it.
+    # The same, because (1 + tanh(y)) / 2 = sigmoid(2 y). TensorFlow does not
+    # fuse this form, on a flat array, with the matrix product before it.
     flat = ops.reshape(x, (-1,))
     scale = 2.0 * math.sqrt(2.0 / math.pi)
     y = flat * (scale + 0.044715 * scale * ops.square(flat))
@@ -35,8 +35,9 @@ def gelu(x: Any) -> Any:
 def _fusing_gelu_is_fast() -> bool:
     """Whether oneDNN's matrix product with a fused gelu is fast on this CPU.
 
-    It needs AVX-512. With AVX2, the gelu takes as long as the product: without
-    fusing, the forward pass is 1.03 (Base) to 1.13 (Tiny) times as fast.
+    With AVX-512, it is. With AVX2, a fused gelu takes as long as the product:
+    without fusing, the forward pass is 1.03 (Base) to 1.13 (Tiny) times as
+    fast.
     """
     limit = os.environ.get("ONEDNN_MAX_CPU_ISA", "AVX512").upper()
     try:
@@ -163,7 +164,7 @@ def softmax_cross_entropy(logits: Any, labels: Any) -> Any:
 
     `labels` are int32 [N], from 0 to C - 1. For large C, this is faster than
     TensorFlow's cross-entropy: both the loss and its gradient follow from the
-    softmax, which takes a fifth of the time.
+    softmax, which takes a fifth of the time of that cross-entropy.
     """
     rows = ops.arange(ops.shape(labels)[0], dtype="int32")
     indices = ops.stack([rows, labels], axis=-1)

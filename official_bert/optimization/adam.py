@@ -103,9 +103,10 @@ class AdamWeightDecay:
         """
         norm = tf.linalg.global_norm(gradients)
         rate = self.schedule(self.step)
-        finite = tf.math.is_finite(norm) if skips_non_finite else None
+        is_finite = tf.math.is_finite(norm) if skips_non_finite else None
         tf.distribute.get_replica_context().merge_call(
-            self._update_all, args=(gradients, self._clip(norm), rate, finite)
+            self._update_all,
+            args=(gradients, self._clip(norm), rate, is_finite),
         )
         return norm, rate
 
@@ -117,7 +118,12 @@ class AdamWeightDecay:
         return tf.where(tf.math.is_finite(norm), clip, norm * 0.0)
 
     def _update_all(
-        self, strategy: Any, gradients: Any, clip: Any, rate: Any, finite: Any
+        self,
+        strategy: Any,
+        gradients: Any,
+        clip: Any,
+        rate: Any,
+        is_finite: Any,
     ) -> None:
         """Updates all replicas' copies; runs in cross-replica context."""
         for weight, gradient in zip(self.weights, gradients, strict=True):
@@ -127,7 +133,7 @@ class AdamWeightDecay:
             strategy.extended.update(
                 weight.value,
                 self._update_if,
-                args=(finite, rate, gradient, *slots, clip),
+                args=(is_finite, rate, gradient, *slots, clip),
                 kwargs={"path": weight.path},
                 group=False,
             )
@@ -136,22 +142,22 @@ class AdamWeightDecay:
         )
 
     def _update_if(
-        self, weight: Any, finite: Any, rate: Any, *others: Any, path: str
+        self, weight: Any, is_finite: Any, rate: Any, *others: Any, path: str
     ) -> None:
-        """Updates one weight, unless `finite` is given and false."""
+        """Updates one weight, unless `is_finite` is given and false."""
         rate *= self.rate_scales.get(path, 1.0)
         is_large = weight.shape.num_elements() >= _MIN_SIZE_FOR_XLA
         compiles = is_large and ":CPU:" in weight.device
         update = self._compiled_update if compiles else self._update
 
-        def updated() -> Any:
+        def run_update() -> Any:
             update(self.decays(path), weight, rate, *others)
             return tf.constant(True)
 
-        if finite is None:
-            updated()
+        if is_finite is None:
+            run_update()
         else:
-            tf.cond(finite, updated, lambda: finite)
+            tf.cond(is_finite, run_update, lambda: is_finite)
 
     def _update(
         self,
@@ -178,4 +184,5 @@ class AdamWeightDecay:
         return m / (tf.sqrt(v) + self.epsilon)
 
     def _adapted_rate(self, rate: Any, weight: Any, update: Any) -> Any:
+        """Returns the learning rate of one weight; `Lamb` overrides this."""
         return rate

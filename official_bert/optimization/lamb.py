@@ -42,6 +42,6 @@ class Lamb(AdamWeightDecay):
 
     def _adapted_rate(self, rate: Any, weight: Any, update: Any) -> Any:
         weight_norm, update_norm = tf.norm(weight), tf.norm(update)
-        both = (weight_norm > 0.0) & (update_norm > 0.0)
+        are_nonzero = (weight_norm > 0.0) & (update_norm > 0.0)
         ratio = tf.math.divide_no_nan(weight_norm, update_norm)
-        return rate * tf.where(both, ratio, 1.0)
+        return rate * tf.where(are_nonzero, ratio, 1.0)

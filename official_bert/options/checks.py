@@ -48,9 +48,9 @@ def existing_directory(path: str) -> str | None:
 def existing_checkpoint(prefix: str) -> str | None:
     """Accepts the prefix of a TF1 checkpoint, and a directory with a model."""
     index = prefix + model_formats.INDEX
-    # In a run directory, a Hugging Face directory or a KerasHub preset.
-    listed = [os.path.join(prefix, n) for n in ("checkpoint", "config.json")]
-    if any(map(files.exists, (index, *listed))):
+    # Files of a run directory, a Hugging Face directory or a KerasHub preset.
+    others = [os.path.join(prefix, n) for n in ("checkpoint", "config.json")]
+    if any(map(files.exists, (index, *others))):
         return None
     return (
         f"must be a checkpoint prefix, but {index} does not exist. Check the "

@@ -112,11 +112,11 @@ class ConvertCheckpoint(Options, heading="Model"):
 
     def _check_formats(self, detected: str) -> None:
         is_checkpoint = self.input_format in ("tf1", "model_garden")
-        given = "checkpoint" if is_checkpoint else self.input_format
-        if given not in ("auto", detected):
-            message = (
-                f"differs from {detected}, the format of --input. Omit it."
-            )
+        input_format = "checkpoint" if is_checkpoint else self.input_format
+        if input_format not in ("auto", detected):
+            names = {"checkpoint": "tf1 or model_garden"}
+            name = names.get(detected, detected)
+            message = f"must be the format of --input, {name}. Omit it."
             raise self.error("input_format", message)
         if self.strip_optimizer:
             if self.to != "tf1" or detected != "checkpoint":
@@ -137,7 +137,9 @@ class ConvertCheckpoint(Options, heading="Model"):
 
 def same_format_error(name: str) -> InputError:
     """Returns the error for an input that already has the format `name`."""
+    advice = "Choose another format."
+    if name == "tf1":
+        advice = "To remove the optimizer state, add --strip_optimizer."
     return InputError(
-        f"--to={name} must differ from the format of --input. To remove the "
-        "optimizer state, add --strip_optimizer."
+        f"--to={name} must differ from the format of --input. {advice}"
     )

@@ -156,7 +156,7 @@ class CreatePretrainingData(NamedModel, heading="Model"):
         if self.pack_sequences and self.max_predictions_per_seq < needed:
             message = f"must be at least {needed} with --pack_sequences."
             raise self.error("max_predictions_per_seq", message)
-        elif self.max_predictions_per_seq < 0.9 * needed:
+        if self.max_predictions_per_seq < 0.9 * needed:
             logging.warning(
                 "--max_predictions_per_seq=%d limits the masks of sequences of "
                 "%d tokens, of which %d would be masked. Set "

@@ -55,7 +55,7 @@ class ExportTfhub(ModelOptions, heading="Model"):
         needed = MODEL_FILES if self.export_path else ("vocab_file",)
         self._require_model(needed)
         config_file, vocab_file, *_ = self.model_files
-        files.require(vocab_file, "--vocab_file, or vocab.txt there,")
+        files.require(vocab_file, "--vocab_file, or vocab.txt of the model,")
         if self.model_dir and task_file.is_in(self.model_dir):
             module = task_file.read(self.model_dir).get("hub_module")
             if module is not None:

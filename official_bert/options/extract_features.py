@@ -56,8 +56,8 @@ class ExtractFeatures(NamedModel, heading="Data"):
     normalize: bool = switch("Divide each vector by its Euclidean norm.")
     output_format: str = choice(
         "npy: float32 [lines, layers * hidden size]; needs --pooling. "
-        "tfrecord: a tf.train.Example per line. auto: by the ending of "
-        "--output_file, otherwise jsonl.",
+        "tfrecord: a tf.train.Example per line. auto: detected from the ending "
+        "of --output_file, otherwise jsonl.",
         "auto|jsonl|npy|tfrecord",
     )
     use_tpu: bool = switch(

@@ -36,7 +36,7 @@ from official_bert.options.training import (
 )
 from official_bert.released_models import validate_case_matches_checkpoint
 
-# Files that training copies to the run directory.
+# Options whose files training copies to the run directory, under these names.
 _COPIES = {"vocab_file": "vocab.txt", "bert_config_file": "bert_config.json"}
 
 # Options that later commands do not take over from the training run.
@@ -193,36 +193,47 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
             return {}
         path = os.path.join(run_directory, TRAIN_OPTIONS)
         record = read_train_options(run_directory)
-        command, trained = record.get("command"), record.get("options")
+        command, recorded = record.get("command"), record.get("options")
         has_task = task_file.is_in(run_directory)
-        is_module = has_task and command == cls.module_command
-        if not trained or not (is_module or command == cls.command):
-            actions = ("do_eval", "do_predict", "do_export")
-            models = ("model", "bert_config_file", "bert_hub_module_handle")
-            if any(map(given.get, actions)) and not any(map(given.get, models)):
-                but = f", not a run of {command}" if trained and command else ""
-                raise InputError(
-                    f"--output_dir={run_directory} must contain a fine-tuned "
-                    f"model{but}. Check the path, or add --do_train or --model."
-                )
+        is_of_module = has_task and command == cls.module_command
+        if not recorded or not (is_of_module or command == cls.command):
+            cls._require_model_flag(given, command if recorded else None)
             return {}
-        if is_module:
+        if is_of_module:
             task = task_file.read(run_directory)
             if "hub_module" in task:
                 return {}
-            trained["do_lower_case"] = task.get("do_lower_case", True)
+            recorded["do_lower_case"] = task.get("do_lower_case", True)
         for name, file_name in _COPIES.items():
             copy = os.path.join(run_directory, file_name)
             # The options of a run with a Hub module do not name these files.
-            if (trained.get(name) or is_module) and files.exists(copy):
-                trained[name] = copy
+            if (recorded.get(name) or is_of_module) and files.exists(copy):
+                recorded[name] = copy
         logging.info("Values of omitted flags are read from %s", path)
         names = {field.name for field in dataclasses.fields(cls)}
         names -= {field.name for field in dataclasses.fields(DeviceOptions)}
         names -= {*given, *_NOT_TAKEN_OVER.split()}
-        earlier = {n: value for n, value in trained.items() if n in names}
+        earlier = {n: value for n, value in recorded.items() if n in names}
         _require_types(cls, earlier, path)
         return earlier
+
+    @classmethod
+    def _require_model_flag(
+        cls, given: dict[str, Any], command: str | None
+    ) -> None:
+        """Raises `InputError` if no flag names the model to evaluate.
+
+        `command` is another command, which wrote --output_dir, or None.
+        """
+        actions = ("do_eval", "do_predict", "do_export")
+        models = ("model", "bert_config_file", "bert_hub_module_handle")
+        if any(map(given.get, actions)) and not any(map(given.get, models)):
+            received = f", not a run of {command}" if command else ""
+            raise InputError(
+                f"--output_dir={given['output_dir']} must contain a fine-tuned "
+                f"model{received}. Check the path, or add --do_train or "
+                "--model."
+            )
 
     @property
     def bilstm_units(self) -> int:

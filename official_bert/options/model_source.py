@@ -144,9 +144,10 @@ class ModelOptions(NamedModel, heading="Model"):
             raise InputError(f"--model, --model_dir or {names} must be given.")
 
     def _require_files(self, is_finetuned: bool) -> None:
-        """Raises `InputError` unless the files are a model of this kind.
+        """Raises `InputError` unless the files of the model exist.
 
-        Only a run directory can have a fine-tuned model.
+        A run directory must have a fine-tuned or, if `is_finetuned` is false, a
+        pre-trained model.
         """
         if not self.model_dir:
             self._require_model()
@@ -182,7 +183,8 @@ def require_finetuned(directory: str) -> None:
         if files.exists(os.path.join(directory, "bert_config.json")):
             raise InputError(
                 f"{directory}: must be a fine-tuned model, but has no "
-                "task.json. Pre-trained models support --fill_mask and --score."
+                "task.json. For a pre-trained model, use predict.py with "
+                "--fill_mask or --score."
             )
     for name in (task_file.NAME, "vocab.txt"):
         _require_file(directory, name, "Fine-tuning writes it.")

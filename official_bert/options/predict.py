@@ -34,7 +34,8 @@ class Predict(ModelOptions, heading="Model"):
     input_format: str = choice(
         "lines or text: one text per line. tsv: one or two texts, or a table. "
         "csv: a table. jsonl: a text, list or object. conll: one word per "
-        "line, for taggers. auto: by name and, for taggers, by content.",
+        "line, for taggers. auto: detected from the name and, for taggers, the "
+        "content.",
         "auto|lines|text|tsv|csv|jsonl|conll",
     )
     text_a_column: str | None = optional(
@@ -195,28 +196,32 @@ class Predict(ModelOptions, heading="Model"):
             )
 
     def _check_columns(self, task: dict[str, object]) -> None:
-        """Raises `InputError` unless the columns of a table are known."""
+        """Raises `InputError` if table or CoNLL flags do not fit the task.
+
+        Columns must be given by flags or known from training.
+        """
         kind, file_format = task.get("kind"), self.resolved_format
         if file_format == "conll" and kind != "tagging":
             is_named = self.is_set("input_format")
             name = "input_format" if is_named else "input_file"
             message = f"needs a model that tags words, not a model for {kind}."
             raise self.error(name, message)
-        given = list(filter(self.is_set, ("text_a_column", "has_header")))
-        given += ["input_file"] if file_format == "csv" else []
+        table_flags = ("text_a_column", "has_header")
+        needs_columns = list(filter(self.is_set, table_flags))
+        needs_columns += ["input_file"] if file_format == "csv" else []
         kinds = ("text",) if self.text_a_column else ("text", "choice")
-        if given and kind not in kinds:
-            is_file = given[0] == "input_file"
+        if needs_columns and kind not in kinds:
+            is_file = needs_columns[0] == "input_file"
             advice = "Use a .jsonl file." if is_file else "Omit it."
             message = f"is not supported by a model for {kind}. {advice}"
-            raise self.error(given[0], message)
+            raise self.error(needs_columns[0], message)
         if self.writes_csv and not (self.reads_table and kind in kinds):
             message = (
                 "needs a table, .csv or .tsv, as --input_file, and a model for "
                 "texts or multiple choice. Otherwise, write a .jsonl file."
             )
             raise self.error("output_file", message)
-        given += ["output_file"] if self.writes_csv else []
-        is_known = self.text_a_column or task.get("columns") or kind != "text"
-        if given and not is_known:
-            raise self.error(given[0], "needs --text_column. Add it.")
+        needs_columns += ["output_file"] if self.writes_csv else []
+        are_known = self.text_a_column or task.get("columns") or kind != "text"
+        if needs_columns and not are_known:
+            raise self.error(needs_columns[0], "needs --text_column. Add it.")

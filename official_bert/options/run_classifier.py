@@ -25,10 +25,10 @@ _GRAPH_OPTIONS = (
     "do_export",
 )
 
-# In a run directory: the examples that training held out.
+# The file in a run directory with the examples that training held out.
 HELD_OUT = "dev.jsonl"
 
-# What to do with other files as --train_file.
+# What to do if --train_file has another ending.
 _EXCEL = "Save the sheet as CSV in UTF-8."
 _CONVERT = {
     ".xls": _EXCEL,
@@ -48,7 +48,7 @@ _COMMON = (
 )
 
 
-def _module(handle: str) -> str | None:
+def _hub_module(handle: str) -> str | None:
     """Accepts a TF Hub module: a directory or an address."""
     if os.path.isdir(handle):
         if not os.path.exists(os.path.join(handle, "saved_model.pb")):
@@ -285,9 +285,10 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         return self.task_name.lower().replace("-", "")
 
     def own_file(self, split: str) -> str:
-        """Returns the file of `train`, `dev` or `test` of own data.
+        """Returns the user's `train`, `dev` or `test` file.
 
-        After training, `dev` is the held-out part of --train_file.
+        With --train_file, but without --dev_file, `dev` is the file of held-out
+        examples that training writes.
         """
         if self.train_file:
             held_out = os.path.join(self.output_dir, HELD_OUT)
@@ -300,12 +301,12 @@ class RunClassifier(FinetuningOptions, heading="Data"):
 
     @property
     def reads_header(self) -> bool:
-        """Whether tables begin with a header, also if that is not known yet."""
+        """Whether tables begin with a header; true if that is not known."""
         return self.has_header is not False
 
     @property
     def own_columns(self) -> tuple[str | None, ...]:
-        """The columns of a `TextExample` of own data, if given or known."""
+        """The columns of id, text A, text B and label; empty if unknown."""
         texts = (self.text_a_column, self.text_b_column)
         return (self.id_column, *texts, self.label_column)
 
@@ -325,7 +326,7 @@ class RunClassifierWithTfhub(RunClassifier):
     bert_hub_module_handle: str = option(
         "The TF Hub module of BERT: a directory written by export_tfhub.py, or "
         "an address.",
-        check=_module,
+        check=_hub_module,
     )
     model: str | None = optional(
         "Not supported: the module is the model.",
@@ -359,7 +360,7 @@ class RunClassifierWithTfhub(RunClassifier):
         return super().complete(used) | given
 
     def _check_model(self) -> None:
-        """Checks the options that a module supports, instead of its files."""
+        """Checks that a module supports the options; there are no files."""
         for name in _GRAPH_OPTIONS:
             if self.is_set(name):
                 message = "needs run_classifier.py: a module's graph is fixed."

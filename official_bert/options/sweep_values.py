@@ -70,7 +70,7 @@ def _parse_values(name: str, texts: str, kind: Any) -> Iterator[Any]:
                 values = [kind(text) if kind in (int, float) else text]
         except (KeyError, ValueError):
             raise InputError(
-                f"--sweep: `{name}` must be of type {kind.__name__}; ranges "
-                f"increase, as in 1..5. Received: {text!r}."
+                f"--sweep: `{name}` must be of type {kind.__name__}. A range "
+                f"is two increasing integers, as in 1..5. Received: {text!r}."
             ) from None
         yield from values

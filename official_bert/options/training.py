@@ -22,7 +22,7 @@ from official_bert.options.model_source import NamedModel
 
 TRAIN_OPTIONS = "train_options.json"
 
-# Options that need one host, and what to do with several.
+# Options that need a single host, and what to do on several hosts.
 _ONE_HOST = {
     "overwrite_output_dir": "Omit it, and remove the directory.",
     "do_export": "Omit it, and export after training.",
@@ -96,7 +96,7 @@ class DeviceOptions(Options, heading="Devices"):
 
 
 class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
-    """Options of all training, with the defaults of the original."""
+    """Options of all training commands, with the defaults of the original."""
 
     common = (
         "overwrite_output_dir max_seq_length do_train train_batch_size "
@@ -148,7 +148,8 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
     )
     learning_rate: float = amount("Peak learning rate.", 5e-5)
     optimizer: str = choice(
-        "adamw: the original optimizer. lamb: for batches of thousands.",
+        "adamw: the original optimizer. lamb: for batches of thousands of "
+        "examples.",
         "adamw|lamb",
     )
     seed: int = option(
@@ -184,8 +185,8 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
     )
     eval_batch_size: int = count("Examples per evaluation step.", 8)
     eval_every: int = amount(
-        "Training steps between evaluations; best/ keeps the best checkpoint, "
-        "which is then used. 0: evaluate only at the end.",
+        "Training steps between evaluations. best/ keeps the best checkpoint, "
+        "which is used after training. 0: evaluate only at the end.",
         0,
     )
 

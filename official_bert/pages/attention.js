@@ -49,13 +49,13 @@
     const middle = width / 2;
     svg.setAttribute("height", size * ROW);
     svg.setAttribute("viewBox", `0 0 ${width} ${size * ROW}`);
-    const one = active();
-    const column = one?.dataset.column;
+    const activeToken = active();
+    const column = activeToken?.dataset.column;
     const lines = [];
     for (let from = 0; from < size; from++) {
-      if (column === "from" && indexOf(one) !== from) continue;
+      if (column === "from" && indexOf(activeToken) !== from) continue;
       for (let to = 0; to < size; to++) {
-        if (column === "to" && indexOf(one) !== to) continue;
+        if (column === "to" && indexOf(activeToken) !== to) continue;
         const value = weight(state.layer, state.head, from, to);
         if (value < FAINTEST || !isShown(from, to)) continue;
         const start = (from + 0.5) * ROW, end = (to + 0.5) * ROW;
@@ -75,24 +75,25 @@
 
   /** The attention between the active token and another, or null. */
   function share(column, index) {
-    const one = active();
-    if (!one || one.dataset.column === column) return null;
-    const [from, to] = column === "to" ? [indexOf(one), index]
-      : [index, indexOf(one)];
+    const activeToken = active();
+    if (!activeToken || activeToken.dataset.column === column) return null;
+    const [from, to] = column === "to" ? [indexOf(activeToken), index]
+      : [index, indexOf(activeToken)];
     return isShown(from, to) ? weight(state.layer, state.head, from, to) : null;
   }
 
   function markTokens() {
-    const one = active();
+    const activeToken = active();
     for (const button of buttons) {
       const column = button.dataset.column, index = indexOf(button);
       const value = share(column, index);
-      button.classList.toggle("active", button === one);
-      button.classList.toggle("off", one ? value === null && button !== one
-        : !hasLines(column, index));
+      button.classList.toggle("active", button === activeToken);
+      const isOff = activeToken ? value === null && button !== activeToken
+        : !hasLines(column, index);
+      button.classList.toggle("off", isOff);
       button.setAttribute("aria-pressed", button === state.pinned);
       button.style.background = value === null ? ""
-        : shade(column === "to" ? indexOf(one) : index, value * 0.35);
+        : shade(column === "to" ? indexOf(activeToken) : index, value * 0.35);
       button.querySelector(".number").textContent = value === null ? ""
         : value.toFixed(3);
     }
@@ -106,16 +107,16 @@
   }
 
   function speak() {
-    const one = active();
+    const activeToken = active();
     let text = `Layer ${state.layer + 1}, head ${state.head + 1}`;
-    if (one) {
-      const isFrom = one.dataset.column === "from";
+    if (activeToken) {
+      const isFrom = activeToken.dataset.column === "from";
       const other = isFrom ? "to" : "from";
       const best = tokens.map((token, index) => [share(other, index), token])
         .filter(([value]) => value >= 0.005) // False for null.
         .sort((x, y) => y[0] - x[0]).slice(0, 5)
         .map(([value, token]) => `${token} ${value.toFixed(2)}`);
-      text += `: “${tokens[indexOf(one)]}” `
+      text += `: “${tokens[indexOf(activeToken)]}” `
         + (isFrom ? "attends to " : "is attended to by ")
         + (best.join(", ") || "nothing shown");
     }

@@ -156,7 +156,7 @@ class GlueData(DataSet):
         used = (columns.text_a, columns.text_b, columns.label, columns.guid)
         num_required = 1 + max(column or 0 for column in used)
         num_skipped = 0
-        files.require(path, "The data")
+        files.require(path, "The table")
         for line, text in files.numbered_lines(path):
             if columns.has_header and line == 1:
                 continue

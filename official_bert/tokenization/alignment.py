@@ -2,7 +2,7 @@
 
 ```
 original    Ç  a  ZWJ  !       four characters; ZWJ is invisible
-normalized  c  a  _  !  _      with the spaces that isolate "!"
+normalized  c  a  _  !  _      _ is a space that isolates "!"
 spans       01 12    34        "c" is original[0:1], "!" is original[3:4]
 ```
 
@@ -11,10 +11,10 @@ spans       01 12    34        "c" is original[0:1], "!" is original[3:4]
 * A stripped accent is in the span of the character before it in the same word.
 * Decomposition sorts the marks that follow a character. If that reorders them,
   the character and its marks all share one span.
-* A removed character, such as ZWJ, has no span. Between two characters of a
-  token it is inside the token's span.
+* A removed character, such as ZWJ, has no span. If it is between two characters
+  of a token, the span of the token includes it.
 
-So neither the starts nor the ends of spans ever decrease.
+So from one span to the next, neither the start nor the end decreases.
 """
 
 import re

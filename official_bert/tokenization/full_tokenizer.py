@@ -102,7 +102,7 @@ class BasicTokenizer:
     "Ça coûte 5$, 北京!" -> ["ca", "coute", "5", "$", ",", "北", "京", "!"]
     ```
 
-    For the arguments see `FullTokenizer`. Tokens of `never_split` are
+    For the arguments, see `FullTokenizer`. Tokens of `never_split` are
     case-sensitive and contain no whitespace. If one is the start of another,
     the longer one is matched.
     """
@@ -152,10 +152,10 @@ class WordpieceTokenizer:
     "typewriters" -> ["type", "##writer", "##s"]
     ```
 
-    The first token is the longest one that the word starts with; each next
-    token is the longest "##" token that the rest starts with. If no token
-    matches the rest, the whole word is unknown, even if another split would
-    have worked.
+    The first token is the longest one that the word starts with. Each following
+    token is the longest "##" token that the rest of the word starts with. If
+    there is none, the whole word is unknown, even if another split would have
+    worked.
 
     Args:
         vocab: The known tokens, such as {token: id}.

@@ -59,20 +59,20 @@ def learn(
     `word_counts` is {word: frequency}, in any order. Returns at most
     `vocab_size` tokens: the special tokens, the characters, the characters as
     continuations, and longer tokens that occur at least `min_count` times, the
-    most frequent first. Words with other characters than the `limit_alphabet`
-    most frequent ones are unknown. Raises `InputError` if `vocab_size` is too
-    small for special tokens and characters.
+    most frequent first. Only the `limit_alphabet` most frequent characters are
+    kept; words with other characters are unknown. Raises `InputError` if
+    `vocab_size` is too small for special tokens and characters.
     """
     # TensorFlow Text's trainer needs 75 times as long for 30,522 tokens.
     import tokenizers  # Only needed for learning.
     from tokenizers import models, pre_tokenizers, trainers
 
     alphabet = _alphabet(word_counts, limit_alphabet)
-    known = frozenset(alphabet)
+    characters_to_keep = frozenset(alphabet)
     words = {
         word: count
         for word, count in word_counts.items()
-        if len(word) <= _LONGEST_WORD and known.issuperset(word)
+        if len(word) <= _LONGEST_WORD and characters_to_keep.issuperset(word)
     }
     fixed = special_tokens(num_unused) + alphabet
     if vocab_size < len(fixed):
@@ -123,7 +123,7 @@ def _alphabet(word_counts: Mapping[str, int], limit: int) -> list[str]:
 
 
 def _repeat(words: Mapping[str, int]) -> Iterator[str]:
-    # A limited length, because "the" occurs 200 million times in Wikipedia.
+    # Lines are short, because "the" occurs 200 million times in Wikipedia.
     for word, count in words.items():
         for start in range(0, count, _WORDS_PER_LINE):
             yield " ".join([word] * min(_WORDS_PER_LINE, count - start))

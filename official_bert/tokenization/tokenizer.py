@@ -93,9 +93,9 @@ class Tokenizer(FullTokenizer):
             if not is_token:
                 words = align(part, offset, self.do_lower_case)
             for word, char_spans in words:
-                of_word = self.wordpiece_tokenizer.tokenize(word)
-                tokens += of_word
-                spans += _token_spans(of_word, char_spans)
+                word_tokens = self.wordpiece_tokenizer.tokenize(word)
+                tokens += word_tokens
+                spans += _token_spans(word_tokens, char_spans)
             offset = end
         return tokens, spans
 

@@ -34,7 +34,7 @@ def load_vocab(vocab_file: str | os.PathLike[str]) -> dict[str, int]:
 
 
 def num_tokens(vocab: Mapping[str, int]) -> int:
-    """Returns the largest id + 1, without blank lines at the end of a file."""
+    """Returns the largest id + 1; blank lines at the end do not count."""
     return 1 + max(number for token, number in vocab.items() if token)
 
 
@@ -49,7 +49,7 @@ def require_tokens(
         raise InputError(
             f"{vocab_file}: the vocabulary must contain {listed(tokens)}. "
             f"Received: {len(vocab)} tokens without {listed(missing)}. "
-            "Use the vocabulary the model was trained with, one token per line."
+            "Use the vocabulary of the model, with one token per line."
         )
 
 

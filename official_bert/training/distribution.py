@@ -242,7 +242,7 @@ def shard_batches(
             by_host = tf.split(shares, context.num_input_pipelines)
             return by_host[context.input_pipeline_id]
 
-        @datasets.as_is
+        @datasets.without_autograph
         def shares(batch: Any) -> Any:
             return tf.nest.map_structure(shares_of_host, batch)
 

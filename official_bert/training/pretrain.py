@@ -65,7 +65,7 @@ class PretrainingRun:
         batches = _with_checked_ids(batches, model.config)
         # Whole batches, so that the masks do not depend on the replicas.
         batches = batches.enumerate().map(
-            datasets.as_is(
+            datasets.without_autograph(
                 lambda number, batch: objective.with_labels(batch, [0, number])
             )
         )
@@ -317,7 +317,7 @@ def _with_checked_ids(
 ) -> tf.data.Dataset:
     """Raises an error for an id out of range, on every device."""
 
-    @datasets.as_is
+    @datasets.without_autograph
     def check(batch: dict[str, Any]) -> dict[str, Any]:
         for name in ("input_ids", "masked_lm_ids"):
             if name in batch:

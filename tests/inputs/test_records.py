@@ -65,14 +65,14 @@ def test_damaged_or_empty_file_is_named(file, damage):
 def test_compressed_records_are_read_whatever_their_name(file, name):
     path = pathlib.Path(file).with_name(name)
     path.write_bytes(gzip.compress(pathlib.Path(file).read_bytes()))
-    both = RecordFiles([str(path), file], SCHEMA)
-    records.check_files(both, 100)
-    records.check_files(both, 100, limit=None)
-    assert both.num_records() == 20
-    evaluated = datasets.evaluation_batches(both, 20, 1)
+    data = RecordFiles([str(path), file], SCHEMA)
+    records.check_files(data, 100)
+    records.check_files(data, 100, limit=None)
+    assert data.num_records() == 20
+    evaluated = datasets.evaluation_batches(data, 20, 1)
     [ids] = (batch["input_ids"][:, 0].numpy().tolist() for batch in evaluated)
     assert ids == [*range(10), *range(10)]
-    [batch] = datasets.training_batches(both, 20, seed=3).take(1)
+    [batch] = datasets.training_batches(data, 20, seed=3).take(1)
     assert sorted(batch["input_ids"][:, 0].numpy()) == sorted(ids)
 
 

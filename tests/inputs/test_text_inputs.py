@@ -44,8 +44,8 @@ def test_longer_text_is_truncated(tokenizer):
 
 
 def test_texts_can_be_padded_to_the_maximum_length(tokenizer):
-    how = {"max_seq_length": 9, "padding": "max_length"}
-    batch = encode(tokenizer, ["a b c", "a"], **how)
+    settings = {"max_seq_length": 9, "padding": "max_length"}
+    batch = encode(tokenizer, ["a b c", "a"], **settings)
     assert batch["input_ids"].shape == (2, 9)
     assert batch["input_mask"].sum(axis=1).tolist() == [5, 3]
 
@@ -64,7 +64,7 @@ MISSING = [None, float("nan"), ["a"], ["a", None]]
 
 
 @pytest.mark.parametrize(
-    ("texts", "how", "message"),
+    ("texts", "settings", "message"),
     [
         (["He laughed."], {"max_seq_length": 2}, "at least 3"),
         (["He laughed."], {"padding": True}, "'longest' or"),
@@ -73,7 +73,7 @@ MISSING = [None, float("nan"), ["a"], ["a", None]]
     ],
 )
 def test_wrong_texts_length_or_padding_are_an_error(
-    tokenizer, texts, how, message
+    tokenizer, texts, settings, message
 ):
     with pytest.raises(InputError, match=message):
-        encode(tokenizer, texts, **how)
+        encode(tokenizer, texts, **settings)

@@ -1,4 +1,4 @@
-"""Bytes written without TensorFlow equal those of protobuf and TensorFlow."""
+"""Files written without TensorFlow equal files of protobuf and TensorFlow."""
 
 import gzip
 

@@ -39,7 +39,7 @@ def test_metrics_equal_the_published_example_of_conlleval():
 
     The numbers of correct and of expected phrases follow from the others.
     """
-    # Correct, found, expected; precision, recall and FB1 in percent.
+    # Correct, predicted, expected; precision, recall and FB1 in percent.
     published = {
         "ADJP": (0, 1, 6, 0.00, 0.00, 0.00),
         "ADVP": (5, 11, 8, 45.45, 62.50, 52.63),
@@ -49,11 +49,11 @@ def test_metrics_equal_the_published_example_of_conlleval():
         "VP": (69, 100, 87, 69.00, 79.31, 73.80),
     }
     targets, predictions = [], []
-    for name, (right, found, there, *_) in published.items():
-        phrase, nothing = [f"B-{name}", f"I-{name}"], ["O", "O"]
-        targets += [phrase] * there + [nothing] * (found - right)
-        predictions += [phrase] * right + [nothing] * (there - right)
-        predictions += [phrase] * (found - right)
+    for name, (correct, predicted, expected, *_) in published.items():
+        phrase, outside = [f"B-{name}", f"I-{name}"], ["O", "O"]
+        targets += [phrase] * expected + [outside] * (predicted - correct)
+        predictions += [phrase] * correct + [outside] * (expected - correct)
+        predictions += [phrase] * (predicted - correct)
 
     scores = entities.evaluate(targets, predictions)
 
@@ -76,7 +76,7 @@ def score(precision, recall, f1, support):
     }
 
 
-def test_metrics_equal_those_by_hand():
+def test_metrics_equal_those_computed_by_hand():
     # An entity ends with its sentence.
     targets = "B-PER I-PER O O B-LOC", "I-LOC I-LOC O"
     predictions = "B-PER I-PER O B-ORG B-LOC", "I-LOC O O"

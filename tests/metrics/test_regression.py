@@ -17,17 +17,17 @@ def test_metrics_of_float32_values_equal_their_formulas_in_float64():
     rng = np.random.default_rng(0)
     targets = (1000 + rng.normal(size=1500)).astype(np.float32)
     predictions = (targets + rng.normal(size=1500)).astype(np.float32)
-    wide = targets.astype(np.float64), predictions.astype(np.float64)
+    exact = targets.astype(np.float64), predictions.astype(np.float64)
     # Equal values share the mean of their ranks.
     ranks = [
         ((x[:, None] >= x).sum(axis=1) + (x[:, None] > x).sum(axis=1)) / 2
-        for x in wide
+        for x in exact
     ]
     assert pearson_and_spearman(targets, predictions) == {
-        "pearson": pytest.approx(correlation(*wide), rel=1e-9),
+        "pearson": pytest.approx(correlation(*exact), rel=1e-9),
         "spearmanr": pytest.approx(correlation(*ranks)),
         "mean_squared_error": pytest.approx(
-            sum(x * x for x in wide[0] - wide[1]) / 1500
+            sum(x * x for x in exact[0] - exact[1]) / 1500
         ),
     }
 

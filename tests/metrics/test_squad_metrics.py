@@ -55,7 +55,7 @@ def test_scores_equal_the_published_ones(squad_files, version, model, expected):
     assert [round(value, 3) for value in found] == expected
 
 
-def test_text_is_normalized_as_by_the_official_script():
+def test_text_is_normalized_as_in_the_official_script():
     for text, expected in (
         ("The  Cat,\tan\u00a0Ox", "cat ox"),
         ("a.b-c", "abc"),

@@ -105,21 +105,21 @@ def test_batch_may_be_empty(model):
 
 
 @pytest.mark.parametrize("positions", [[[], []], [[5], [0]], [[8, 2], [2, 2]]])
-def test_selected_positions_equal_those_of_all_positions(model, positions):
+def test_selected_outputs_equal_the_complete_outputs(model, positions):
     positions = np.array(positions, int)
     whole = model.bert(IDS, MASK, SEGMENTS)
-    some = model.bert(
+    selected = model.bert(
         IDS, MASK, SEGMENTS, output_positions=positions, return_attention=True
     )
     expected = np.take_along_axis(
         np.array(whole.sequence_output), positions[..., None], axis=1
     )
-    np.testing.assert_allclose(some.sequence_output, expected, atol=1e-5)
+    np.testing.assert_allclose(selected.sequence_output, expected, atol=1e-5)
     np.testing.assert_allclose(
-        some.pooled_output, whole.pooled_output, atol=1e-5
+        selected.pooled_output, whole.pooled_output, atol=1e-5
     )
     # The last layer also computes [CLS], which is pooled.
-    assert [tuple(p.shape) for p in some.attention_probs] == [
+    assert [tuple(p.shape) for p in selected.attention_probs] == [
         (2, 3, 9, 9),
         (2, 3, 1 + positions.shape[1], 9),
     ]
@@ -171,7 +171,7 @@ def test_dict_or_list_as_first_argument_is_an_error(model, inputs, is_built):
         bert(inputs)
 
 
-def test_logits_of_all_positions_are_the_default(model):
+def test_masked_lm_logits_are_of_all_positions_by_default(model):
     batch = {"input_ids": IDS, "masked_lm_positions": MASK * 0 + 3}
     some, every = model(batch), model({"input_ids": IDS})
     np.testing.assert_allclose(

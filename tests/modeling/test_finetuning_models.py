@@ -135,13 +135,13 @@ def test_text_vector_is_the_mean_of_features_or_the_final_bilstm_states():
 @pytest.mark.parametrize("head", [(), ("last", 4)])
 def test_choices_are_scored_independently(head):
     model = make(ChoiceClassifier, *head)
-    both = {name: tf.stack([v, v[::-1]], 1) for name, v in BATCH.items()}
+    batch = {name: tf.stack([v, v[::-1]], 1) for name, v in BATCH.items()}
     alone = [
-        model.project(model.text_vector({n: v[:, i] for n, v in both.items()}))
+        model.project(model.text_vector({n: v[:, i] for n, v in batch.items()}))
         for i in range(2)
     ]
     expected = np.concatenate(alone, axis=1)
-    np.testing.assert_allclose(model(both), expected, atol=1e-5)
+    np.testing.assert_allclose(model(batch), expected, atol=1e-5)
 
 
 def test_initial_output_weights_do_not_depend_on_the_config():
@@ -182,12 +182,12 @@ def test_bilstm_reads_each_text_as_if_it_were_alone(bilstm):
     for row, length in enumerate(LSTM_LENGTHS[:3]):
         x = VECTORS[row : row + 1, :length]
         for layer in (bilstm.layer_0, bilstm.layer_1):
-            both = keras.layers.Bidirectional(
+            unmasked = keras.layers.Bidirectional(
                 keras.layers.LSTM(SIZE, return_sequences=True)
             )
-            both.build(x.shape)
-            both.set_weights(layer.get_weights())
-            x = both(x)
+            unmasked.build(x.shape)
+            unmasked.set_weights(layer.get_weights())
+            x = unmasked(x)
         np.testing.assert_allclose(found[row, :length], x[0], atol=1e-6)
         state = np.concatenate([x[0, -1, :SIZE], x[0, 0, SIZE:]])
         np.testing.assert_allclose(last[row], state, atol=1e-6)

@@ -37,24 +37,24 @@ def draw(lengths=(LENGTH,) * 3):
 
 
 def test_one_layer_equals_a_bidirectional_one_on_each_prefix():
-    one, ordinary = (
+    left_to_right, bidirectional = (
         make(num_hidden_layers=1, is_left_to_right=value)
         for value in (True, False)
     )
-    given = draw()
-    found = one(*given).sequence_output
+    inputs = draw()
+    found = left_to_right(*inputs).sequence_output
     # From 2: Keras warns about a softmax over one position.
     for end in range(2, LENGTH + 1):
-        alone = ordinary(*(array[:, :end] for array in given))
+        prefix = bidirectional(*(array[:, :end] for array in inputs))
         np.testing.assert_allclose(
-            found[:, end - 1], alone.sequence_output[:, -1], atol=1e-6
+            found[:, end - 1], prefix.sequence_output[:, -1], atol=1e-6
         )
 
 
 def test_attention_is_triangular_and_ignores_padding(model):
-    given = draw((LENGTH, 8, LENGTH))
-    mask = given[1][:, np.newaxis, np.newaxis]
-    for layer in model(*given, return_attention=True).attention_probs:
+    inputs = draw((LENGTH, 8, LENGTH))
+    mask = inputs[1][:, np.newaxis, np.newaxis]
+    for layer in model(*inputs, return_attention=True).attention_probs:
         probabilities = np.array(layer)
         assert ((probabilities > 0) == np.tri(LENGTH) * mask).all()
         np.testing.assert_allclose(probabilities.sum(-1), 1, rtol=1e-6)
@@ -82,14 +82,14 @@ def test_packed_sequences_equal_separate_ones(model):
     starts = np.array([0, 5, 9, 0])
     inputs = [a[None] for a in (row, numbers, parts, starts)]
     packed = model(*inputs)
-    some = model(*inputs, output_positions=np.array([[7, 1]]))
+    selected = model(*inputs, output_positions=np.array([[7, 1]]))
     pairs = [
-        (some.sequence_output, packed.sequence_output[:, 7:0:-6]),
-        (some.pooled_output, packed.pooled_output),
+        (selected.sequence_output, packed.sequence_output[:, 7:0:-6]),
+        (selected.pooled_output, packed.pooled_output),
     ]
     for index, (start, size) in enumerate(((0, 5), (5, 4))):
-        one = np.s_[index : index + 1, :size]
-        alone = model(ids[one], mask[one], segments[one])
+        part = np.s_[index : index + 1, :size]
+        alone = model(ids[part], mask[part], segments[part])
         whole = packed.sequence_output[:, start : start + size]
         pairs += [
             (whole, alone.sequence_output),

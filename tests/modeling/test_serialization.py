@@ -127,7 +127,7 @@ def test_ids_may_be_floats():
         pretraining.PretrainingModel,
     ],
 )
-def test_dtype_policy_is_that_of_all_sublayers(model_class):
+def test_dtype_policy_applies_to_all_sublayers(model_class):
     model = model_class(CONFIG, dtype="mixed_bfloat16")
     model = model_class.from_config(model.get_config())
     bert = getattr(model, "bert", model)

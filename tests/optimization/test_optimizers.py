@@ -15,7 +15,7 @@ from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.lamb import Lamb
 from official_bert.optimization.schedules import LinearWarmupDecay
 
-# One unit in the last place of a float32 between 2 and 4: the parameters'.
+# One unit in the last place of the largest weights: float32 from 2 to 4.
 TOLERANCE = 2.4e-7
 # One unit in the last place of a rate of at most 0.01.
 RATE_TOLERANCE = 1e-9

@@ -30,7 +30,7 @@ from official_bert.options.training import read_train_options
 
 @pytest.fixture(autouse=True)
 def directory(tmp_path, monkeypatch):
-    """A working directory with one file of every kind, and two hosts."""
+    """A working directory with files of all kinds; `TF_CONFIG` of two hosts."""
     monkeypatch.setenv("TF_CONFIG", hosts.tf_config(["a:1", "b:1"], 0))
     config = {"vocab_size": 9, "max_position_embeddings": 64}
     (tmp_path / "short.json").write_text(json.dumps(config))

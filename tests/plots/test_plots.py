@@ -142,11 +142,11 @@ def test_matrix_of_each_split_is_drawn(tmp_path, more):
 @pytest.fixture
 def drawn(tmp_path, monkeypatch):
     """A function that draws matrices and returns the figure."""
-    found = []
+    saved_figures = []
     write_files = figures.write
 
     def keep(figure, *arguments, **values):
-        found.append(figure)
+        saved_figures.append(figure)
         return write_files(figure, *arguments, **values)
 
     monkeypatch.setattr(figures, "write", keep)
@@ -156,7 +156,7 @@ def drawn(tmp_path, monkeypatch):
         (matrix,) = confusion_matrix.find(results(labels, counts))
         matrices = [matrix._replace(name=name) for name in names]
         confusion_matrix.draw(str(tmp_path), matrices)
-        return found.pop()
+        return saved_figures.pop()
 
     return draw
 

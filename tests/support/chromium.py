@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-# No window, no greeting, no requests to its vendor.
+# No window, no welcome page, no requests to Google.
 _FLAGS = """
 --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run
 --disable-background-networking --disable-component-update --disable-sync
@@ -45,7 +45,7 @@ def browser():
 def show(driver, path):
     """Opens a file; fails if it loads other files or logs errors."""
     for kind in ("performance", "browser"):
-        driver.get_log(kind)  # Discards those of the page before.
+        driver.get_log(kind)  # Discards the messages of the previous page.
     driver.get(path.as_uri())
     logged = [json.loads(e["message"]) for e in driver.get_log("performance")]
     events = [entry["message"] for entry in logged]

@@ -19,7 +19,7 @@ def tf_config(hosts, index):
 
 @contextlib.contextmanager
 def started(command, options_of_hosts):
-    """Starts one process per host; kills those that are left at the end.
+    """Starts one process per host; kills those that run at the end.
 
     `options_of_hosts` has None for a host that is in the cluster but never
     starts.
@@ -51,10 +51,10 @@ def started(command, options_of_hosts):
 
 
 def read_until(process, pattern):
-    """Returns what is on stderr up to a match of the pattern.
+    """Reads stderr until a pattern matches; returns the text.
 
-    It may be in a progress bar, whose line ends only after ten seconds. A `$`
-    is the end of a line, not of what has been read.
+    Reads single characters, because the line of a progress bar ends only after
+    ten seconds. `$` matches the end of a line, not of the text read so far.
     """
     text = ""
     while not re.search(pattern, text + " ", re.MULTILINE):

@@ -23,8 +23,8 @@ def write_files(
 ):
     """Writes checkpoint, config and vocabulary; returns the model.
 
-    `without` is the start of the names of weights that are left out, `others`
-    are names of variables beside the weights.
+    Weights whose names start with `without` are left out. `others` are the
+    names of further variables.
     """
     model = recorded.assign(PretrainingModel(config), seed)
     arrays = {
@@ -40,10 +40,9 @@ def write_files(
 
 
 def export(directory, checkpoint="bert_model.ckpt"):
-    """Writes the module of the files in a directory; returns its path
-    and what `tfhub_encoder.export` returned.
+    """Exports the files in a directory; returns the module's path and summary.
 
-    Without `checkpoint`, the directory is a run directory.
+    If `checkpoint` is empty, the directory is a run directory.
     """
     names = ("bert_config.json", "vocab.txt", checkpoint)
     files = ModelFiles(*(str(directory / name) for name in names), True)
@@ -73,7 +72,7 @@ def _random(*shape):
 def write_another(directory, vocab, size=8):
     """Writes a module that is not one of ours; returns its directory.
 
-    It has embeddings, a layer, and two weights of one name.
+    It has embeddings, a dense layer, and two weights of the same name.
     """
     module = tf.train.Checkpoint()
     module.variables = [

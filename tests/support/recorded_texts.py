@@ -16,7 +16,7 @@ def lines(path):
 
 
 def of_vocabularies(*names, complete="slow"):
-    """Parametrizes `recorded_tokens`; complete recordings have a mark."""
+    """Parametrizes `recorded_tokens`; `complete` marks complete recordings."""
     mark = getattr(pytest.mark, complete)
     cases = [
         *(f"extract {name}" for name in names if name != "chinese"),

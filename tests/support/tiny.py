@@ -31,7 +31,7 @@ CONFIG = {
     "attention_probs_dropout_prob": 0.0,
     "initializer_range": 0.1,
 }
-# Does not learn.
+# Too small to learn.
 SMALL = {**CONFIG, "hidden_size": 8, "intermediate_size": 8}
 
 

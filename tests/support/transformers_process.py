@@ -1,4 +1,4 @@
-"""Runs transformers, in a Python of its own that has it and PyTorch.
+"""Runs transformers, in a separate Python that has it and PyTorch.
 
   python tests/support/transformers_process.py make CLASS FOLDER HIDDEN_ACT
   python tests/support/transformers_process.py run CLASS FOLDER

@@ -118,7 +118,7 @@ def test_characters_have_the_original_classes(is_in_class, members, others):
 
 
 @pytest.mark.parametrize("name", VOCAB_FILES)
-def test_odd_vocabulary_files_are_read_as_by_the_original(tmp_path, name):
+def test_unusual_vocabulary_files_are_read_as_in_the_original(tmp_path, name):
     path = tmp_path / "vocab.txt"
     path.write_bytes(base64.b64decode(VOCAB_FILES[name]["b64"]))
     expected = VOCAB_FILES[name]["load_vocab"]

@@ -38,7 +38,7 @@ def test_special_tokens_are_followed_by_characters_and_longer_tokens():
 
 
 @pytest.mark.parametrize("do_lower_case", [True, False])
-def test_every_longer_token_is_part_of_words(do_lower_case):
+def test_every_longer_token_is_part_of_a_word(do_lower_case):
     words = learning.count_words(TEXT.split("\n"), do_lower_case)
     tokens = learning.learn(words, vocab_size=3000, num_unused=3)
     assert len(tokens) == len(set(tokens)) == 3000

@@ -1,4 +1,4 @@
-"""`Tokenizer` equals `FullTokenizer`, and both the original's algorithm."""
+"""`Tokenizer` equals `FullTokenizer`, and both equal the original algorithm."""
 
 import itertools
 import sys
@@ -42,7 +42,7 @@ def assigned_characters():
 
 @pytest.mark.parametrize("do_lower_case", [True, False])
 @pytest.mark.parametrize("never_split", [(), ("[MASK]", "a")])
-def test_texts_are_tokenized_as_by_the_reference(
+def test_texts_have_the_tokens_of_the_reference(
     odd_vocab, random_texts, do_lower_case, never_split
 ):
     for texts in (
@@ -80,7 +80,7 @@ def words_by_character(text, do_lower_case):
 @pytest.mark.parametrize(
     "step", [37, pytest.param(1, marks=pytest.mark.nightly)]
 )
-def test_words_are_those_of_the_original(random_texts, do_lower_case, step):
+def test_words_equal_the_original_algorithm(random_texts, do_lower_case, step):
     tokenize = BasicTokenizer(do_lower_case).tokenize
     texts = [*random_texts]
     for block in assigned_characters():
@@ -128,7 +128,7 @@ def test_ids_of_unknown_words_need_the_token_unk(make_vocab):
 @pytest.mark.parametrize(
     "vocabulary", ["uncased", "cased", "multi_cased", "chinese"]
 )
-def test_wikipedia_is_tokenized_as_by_the_reference(
+def test_wikipedia_has_the_tokens_of_the_reference(
     shared_data, tmp_path, vocab_files, vocabulary
 ):
     with tarfile.open(shared_data / "corpora.tar.xz") as archive:
