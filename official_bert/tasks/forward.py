@@ -22,11 +22,11 @@ class Outputs(NamedTuple):
 
 @dataclasses.dataclass(eq=False)
 class Forward:
-    """A model that computes logits and losses of features.
+    """Computes the logits and losses of features.
 
     `max_seq_length` is the length of the longest possible feature, and
-    `batch_size` counts features over all replicas. `pad_to` is "bucket" or
-    "max", see `Task.pad_to`; both give the same outputs, up to rounding.
+    `batch_size` the number of features on all replicas together. `pad_to` is
+    "bucket" or "max"; both give the same outputs, up to rounding.
     """
 
     task: Task

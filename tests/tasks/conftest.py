@@ -10,7 +10,10 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 
 @pytest.fixture
 def make_tokenizer(make_vocab):
-    """Returns a function of tokens, or of a text of one-letter tokens."""
+    """Returns a function that makes a tokenizer of a list of tokens.
+
+    It also takes a text, whose letters are the tokens.
+    """
 
     def make(tokens, do_lower_case=True):
         if isinstance(tokens, str):

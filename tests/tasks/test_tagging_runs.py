@@ -90,7 +90,7 @@ def columns(path):
 
 
 def assert_predictor_agrees(output, folder):
-    """Compares `Predictor` with the file of predictions, which it returns."""
+    """Compares `Predictor` with the predictions file; returns its lines."""
     predicted = columns(output / "test_predictions.txt")
     blocks = (folder / "test.txt").read_text().split("\n\n")[1:]
     sentences = [
@@ -171,7 +171,7 @@ def test_frozen_bert_does_not_change_and_the_layers_above_learn(
     assert np.any(after["output_bias"])
     assert read_json(output / "eval_results.json")["f1"] > 0.8
     assert_predictor_agrees(output, folder)
-    # Weights of another `feature_layers` would fit.
+    # The weights would fit, but `feature_layers` differs.
     with pytest.raises(InputError, match="`top`"):
         run_with_bilstm(feature_layers="last")
 

@@ -99,10 +99,10 @@ def answers(task, *logits, numbers=None):
     examples = [TextExample("", "x")] * len(set(numbers))
     rows = [FeatureRow(number, {}) for number in numbers]
     features = RowFeatures(examples, rows, task.schema(8))
-    return task.answers(features, [np.float32(one) for one in logits])
+    return task.answers(features, [np.float32(row) for row in logits])
 
 
-def test_answers_are_the_best_label_or_all_likely_ones_or_a_number():
+def test_answers_are_the_best_label_or_all_likely_labels_or_a_number():
     def shown(task, *logits):
         [answer] = answers(task, logits)
         found = task.answer_to_json(TextExample("", "x"), answer)

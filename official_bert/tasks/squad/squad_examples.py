@@ -79,15 +79,15 @@ def read_examples(
 ) -> list[SquadExample]:
     """Returns the questions of a SQuAD file, in their order.
 
-    Answers are read only for training, where each question must have one, or
-    be impossible with `version_2_with_negative`. A question is skipped with a
-    warning if the words at the position of its answer do not contain the
-    answer. Raises `InputError` if the file is malformed, if no question is
-    left, or, for predicting, if two questions have the same id.
+    Answers are read only for training. There, each question must have exactly
+    one, or be impossible with `version_2_with_negative`. A question is skipped
+    with a warning if the words at the position of its answer do not contain
+    the answer. Raises `InputError` if the file is malformed, if no question
+    remains, or, for predicting, if two questions have the same id.
     """
     examples: list[SquadExample] = []
     num_skipped = 0
-    places: dict[str, str] = {}
+    place_of: dict[str, str] = {}
     for place, example in _questions(path):
         if is_training:
             paragraph = example.paragraph
@@ -105,13 +105,13 @@ def read_examples(
                     )
                 continue
             example = example._replace(answer=answer, qa=None)
-        elif example.qas_id in places:
+        elif example.qas_id in place_of:
             raise InputError(
                 f"{place}: questions must have different ids. Received: "
-                f"{example.qas_id!r}, as in {places[example.qas_id]}. "
+                f"{example.qas_id!r}, as in {place_of[example.qas_id]}. "
                 "Rename one."
             )
-        places[example.qas_id] = place
+        place_of[example.qas_id] = place
         examples.append(example)
     if num_skipped > _MAX_WARNINGS:
         logging.warning("%s: %d questions are skipped", path, num_skipped)

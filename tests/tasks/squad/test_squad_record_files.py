@@ -1,4 +1,4 @@
-"""The records of fine-tuning: complete or absent, written again if needed."""
+"""The records of fine-tuning are complete, and written again if needed."""
 
 import pathlib
 from unittest import mock
@@ -33,15 +33,15 @@ def write(path, examples, make_tokenizer):
     """
     own_tokenizer = make_tokenizer("abcdef?")
 
-    def write_some(some=examples, length=12, tokenizer=own_tokenizer):
+    def write_records(questions=examples, length=12, tokenizer=own_tokenizer):
         before = path.stat().st_ino if path.exists() else None
         number = record_files.write_records(
-            str(path), TASK, some, tokenizer, length
+            str(path), TASK, questions, tokenizer, length
         )["num_records"]
         assert tfrecords.count_records(str(path)) == number
         return number, path.stat().st_ino != before
 
-    return write_some
+    return write_records
 
 
 def test_records_have_the_features_of_the_schema(write, path):
@@ -58,13 +58,19 @@ def test_records_have_the_features_of_the_schema(write, path):
 def test_records_are_written_again_if_anything_changed(
     write, examples, make_tokenizer
 ):
-    one, two, three = examples
+    first, second, third = examples
     for change in (
-        {"some": examples[::-1]},
-        {"some": examples[:2]},
-        {"some": [e._replace(question_text="b?") for e in examples]},
-        {"some": [e._replace(answer=None) for e in examples]},
-        {"some": [one, two._replace(paragraph=three.paragraph), three]},
+        {"questions": examples[::-1]},
+        {"questions": examples[:2]},
+        {"questions": [e._replace(question_text="b?") for e in examples]},
+        {"questions": [e._replace(answer=None) for e in examples]},
+        {
+            "questions": [
+                first,
+                second._replace(paragraph=third.paragraph),
+                third,
+            ]
+        },
         {"length": 13},
         {"tokenizer": make_tokenizer("abcdefg?")},
         {"tokenizer": make_tokenizer("abcdef?", do_lower_case=False)},
@@ -100,4 +106,4 @@ def test_interrupted_run_keeps_the_previous_records(write, path):
     assert path.read_bytes() == content
     names = ["train.tf_record", "train.tf_record.json"]
     assert sorted(p.name for p in path.parent.glob("train*")) == names
-    assert write() == (9, True)  # Their fingerprint is no longer known.
+    assert write() == (9, True)  # The fingerprint was removed.

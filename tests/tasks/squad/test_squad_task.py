@@ -1,4 +1,4 @@
-"""SQuAD's task: files without answers, questions without windows."""
+"""The SQuAD task: files without answers, questions without windows."""
 
 import json
 
