@@ -33,13 +33,13 @@ def train_step(
     loss_scale: LossScale | None = None,
     compiles_gradients: bool = False,
 ) -> Scalars:
-    """Updates the weights once. Runs on every replica, with its share.
+    """Updates the weights once. Runs on each replica, with its share.
 
-    A replica processes `num_micro_batches` parts of its `batch`, {name: Tensor
-    [B, ...]}, one after the other. This takes less memory and more time, and
-    gives the same update. Each step, replica and micro-batch has its own
-    dropout masks. With `compiles_gradients`, XLA compiles the part before the
-    sum over replicas.
+    `batch` is the share of this replica, {name: Tensor [B, ...]}. It is
+    processed in `num_micro_batches` parts, one after the other. This takes less
+    memory and more time, and gives the same update. Each step, replica and
+    micro-batch has its own dropout masks. With `compiles_gradients`, XLA
+    compiles the part before the sum over replicas.
 
     Returns:
         `loss` and its parts, for the whole batch and before the update,
@@ -88,7 +88,7 @@ def evaluation_step(
 ) -> dict[str, tuple[Any, Any]]:
     """Returns {metric: (sum, weight)} of a batch, equal on all replicas.
 
-    Runs on every replica, with its share. An accuracy has the weight of its
+    Runs on each replica, with its share. An accuracy has the weight of its
     loss; `loss`, the sum of the mean losses, has the weight 1.
     """
     sums = sum_over_replicas(objective.evaluation_sums(model, batch))
@@ -115,9 +115,9 @@ def accumulate_gradients(
     """Sums losses and gradients over the micro-batches of one replica.
 
     `loss_weights` are the weights of the whole batch, `dropout_seed` is int32
-    [2], and `scale` is a factor of the loss; None: 1. Returns {loss: this
-    replica's share}, with their sum `loss`, and a dense float32 gradient for
-    each weight, multiplied by `scale`.
+    [2], and `scale` is a factor of the loss; None: 1. Returns this replica's
+    share of each loss and of their sum, `loss`, and a dense float32 gradient
+    for each of the optimizer's weights, multiplied by `scale`.
     """
 
     def process_part(part: Batch, seed: Any) -> tuple[Scalars, list[Any]]:
@@ -198,8 +198,8 @@ def random_bits(seed: Any, site: int, shape: Any) -> Any:
 def recompute_in_backward(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wraps a function so that its gradient recomputes the activations.
 
-    Gradient checkpointing (Chen et al., 2016), for functions of float Tensors,
-    the first of them [B, S, H], that return [B, S, H]. With
+    This is gradient checkpointing (Chen et al., 2016). The arguments of the
+    function are float Tensors; the first one and the result are [B, S, H]. With
     `tf.recompute_grad`, XLA would merge the two equal computations. Here they
     differ: the second one adds the incoming gradient times 0 to its first
     input, which XLA does not simplify.

@@ -54,7 +54,7 @@ def unmasked(ids, starts, budget, num_rows, length=16):
 
 @functools.cache
 def compiled(jit_compile):
-    """Returns `mask_batch`, traced once for equal shapes and settings."""
+    """Returns a compiled `mask_batch`, traced once per shape and settings."""
     return tf.function(mask_batch, autograph=False, jit_compile=jit_compile)
 
 

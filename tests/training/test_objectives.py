@@ -56,11 +56,11 @@ def negative_log_probabilities(logits, labels):
 def test_losses_and_accuracies_equal_their_formulas(weights):
     losses = negative_log_probabilities(MASKED_LM_LOGITS, IDS)
     is_correct = MASKED_LM_LOGITS.argmax(-1) == IDS
-    of_pairs = negative_log_probabilities(NEXT_SENTENCE_LOGITS, LABELS[:, 0])
+    pair_losses = negative_log_probabilities(NEXT_SENTENCE_LOGITS, LABELS[:, 0])
     trained, evaluated = metrics(weights)
     expected = {
         "masked_lm_loss": (losses * weights).sum() / (weights.sum() + 1e-5),
-        "next_sentence_loss": of_pairs.mean(),
+        "next_sentence_loss": pair_losses.mean(),
     }
     assert trained == pytest.approx(expected, rel=1e-6)
     divisor = weights.sum() or 1.0
@@ -70,7 +70,7 @@ def test_losses_and_accuracies_equal_their_formulas(weights):
             "loss": sum(expected.values()),
             "masked_lm_loss": (losses * weights).sum() / divisor,
             "masked_lm_accuracy": (is_correct * weights).sum() / divisor,
-            "next_sentence_loss": of_pairs.mean(),
+            "next_sentence_loss": pair_losses.mean(),
             "next_sentence_accuracy": is_pair_correct.mean(),
         },
         rel=1e-6,

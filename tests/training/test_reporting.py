@@ -79,7 +79,7 @@ def test_every_task_counts_its_labels(caplog, task, examples, labels):
     assert " ".join(found) == labels
 
 
-def test_many_labels_are_cut_after_ten_with_a_warning(caplog):
+def test_only_ten_of_many_labels_are_shown_with_a_warning(caplog):
     labels = tuple(f"label{number:03}" + "x" * 50 for number in range(120))
     splits = ("train", "dev", "dev_mismatched", "test", "test_mismatched")
     data = dict.fromkeys(splits, texts(*labels))
@@ -171,7 +171,7 @@ def test_metrics_are_printed_beside_those_of_the_baseline(capsys):
     ]
 
 
-def test_baselines_of_numbers_and_of_sets_of_labels():
+def test_baseline_is_the_mean_or_the_labels_of_at_least_half():
     task = text_task("regression", ())
     assert task.baseline_name == "always the mean"
     found = task.baseline(texts(1.0, 3.0), texts(1.0, 2.0, 6.0))

@@ -43,7 +43,7 @@ def options(tmp_path):
 def runs(monkeypatch):
     """The options of the runs that were started; none of them trains."""
     started = []
-    monkeypatch.setattr(finetune, "run", lambda _, given: started.append(given))
+    monkeypatch.setattr(finetune, "run", lambda _, run: started.append(run))
     # No model is built here, and clearing can take seconds.
     monkeypatch.setattr(keras.backend, "clear_session", lambda: None)
     return started
@@ -167,12 +167,13 @@ def test_diverged_run_is_left_out_and_reported_at_the_end(
         sweep.run(TASK, options)
     (_, *lines), entries = read_table(options)
     assert len(entries) == 10
-    for one in entries:
-        assert one["results"]["accuracy"] == one["setting"]["seed"] / 100
+    for entry in entries:
+        seed = entry["setting"]["seed"]
+        assert entry["results"]["accuracy"] == seed / 100
     assert sorted(line[-1] for line in lines) == list("2233")
 
 
-def test_finished_runs_only_get_missing_predictions_and_plots(
+def test_finished_runs_get_only_missing_predictions_and_plots(
     options, monkeypatch, runs
 ):
     drawn = []
