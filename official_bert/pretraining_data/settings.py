@@ -51,7 +51,7 @@ class Settings:
     def num_to_predict(self) -> npt.NDArray[np.int64]:
         """The number of tokens to mask for each sequence length; at least 1.
 
-        [CLS] and [SEP] count as tokens; numbers are rounded half to even.
+        Lengths include [CLS] and [SEP]. Numbers are rounded half to even.
         """
         options = self.options
         lengths = np.arange(options.max_seq_length + 1)
@@ -87,7 +87,7 @@ class Settings:
     def check_vocabulary(self) -> None:
         """Raises `InputError` unless the vocabulary fits the options.
 
-        Warns if it seems to be of another casing.
+        Warns if its casing does not seem to be that of the options.
         """
         vocab, options = self.tokenizer.vocab, self.options
         require_tokens(vocab, options.vocab_file, _REQUIRED_TOKENS)
