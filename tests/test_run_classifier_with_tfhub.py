@@ -1,4 +1,4 @@
-"""`run_classifier_with_tfhub.py` on our modules and on those by others."""
+"""`run_classifier_with_tfhub.py` on our modules and on those of others."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def base(tmp_path_factory):
 
 
 def options(base, output_dir, **changes):
-    given = {
+    flags = {
         "bert_hub_module_handle": str(base / "module"),
         "task_name": "tsv",
         "data_dir": str(base),
@@ -54,7 +54,7 @@ def options(base, output_dir, **changes):
         "save_checkpoints_steps": 6,
         "do_train": True,
     }
-    return RunClassifierWithTfhub(**{**given, **changes})
+    return RunClassifierWithTfhub(**{**flags, **changes})
 
 
 def run(base, output_dir, **changes):
@@ -101,7 +101,7 @@ def test_training_starts_from_the_module_and_learns(base, trained):
 
 
 def test_run_directory_is_that_of_an_ordinary_model(trained, tmp_path):
-    """`run_classifier.py` and `predict.py` use it without module and flags."""
+    """`run_classifier.py` and `predict.py` need neither module nor flags."""
     output = tmp_path / "out"
     shutil.copytree(trained, output)
     before = np.loadtxt(output / "test_results.tsv")
@@ -110,7 +110,7 @@ def test_run_directory_is_that_of_an_ordinary_model(trained, tmp_path):
     again = command_lines.parse(RunClassifier, line)
     assert again.do_lower_case is True  # As the module; the flag is not read.
     run_classifier.main(again)
-    # Between two graphs probabilities differ by rounding.
+    # Probabilities of two graphs differ by rounding.
     after = np.loadtxt(output / "test_results.tsv")
     np.testing.assert_allclose(after, before, rtol=0, atol=1e-4)
     found, expected = (results(path)["eval_loss"] for path in (output, trained))
@@ -125,7 +125,7 @@ def test_run_directory_is_that_of_an_ordinary_model(trained, tmp_path):
 def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(
     base, tmp_path
 ):
-    """The module has no dropout: its masks differ at every call."""
+    """The module has no dropout, because its masks differ at every call."""
     flags = {"seed": 5, "freeze": "embeddings"}
     whole = run(base, tmp_path / "whole", **flags)
     part = shutil.copytree(whole, tmp_path / "part")

@@ -73,7 +73,7 @@ def test_training_learns_to_find_names(trained):
     assert results["exact_match"] > 80
     assert results["total"] == 40
     predictions = read_json(trained / "predictions.json")
-    # In the casing of the context, although the model is uncased.
+    # Predictions have the casing of the context, although the model is uncased.
     assert {p.split()[0] for p in predictions.values()} & {"Anna", "Bob"}
     assert not (trained / "null_odds.json").exists()
     assert read_json(trained / "task.json")["kind"] == "squad"
@@ -111,7 +111,7 @@ def test_predictor_answers_equal_do_predict(folder, trained, pad_to, capsys):
     assert "Decoding: 100%" in shown
     answers = read_json(trained / "predictions.json")
     assert answers == before
-    # What training with this --eval_pad_to writes.
+    # As if the model was trained with this --eval_pad_to.
     task = read_json(trained / "task.json") | {"pad_to": pad_to}
     (trained / "task.json").write_text(json.dumps(task))
     paragraphs = read_json(folder / "dev.json")["data"][0]["paragraphs"]

@@ -215,10 +215,7 @@ class ChoiceTask(Task):
         return {"accuracy": float(np.mean(shares))}
 
     def parse(self, value: Any, where: str) -> ChoiceExample:
-        """Makes an example from an object.
-
-        Its keys are those of `columns` or of `DEFAULT_COLUMNS`.
-        """
+        """Makes an example from an object with `columns` or default keys."""
         if not isinstance(value, dict):
             is_json = isinstance(value, str) and value.startswith("{")
             advice = " Use --input_format=jsonl." if is_json else ""
@@ -282,9 +279,9 @@ def _choice_columns(options: RunClassifier) -> ChoiceColumns:
     is_by_number = options.choices_column.replace(",", "").isdecimal()
     if is_by_number and options.has_header is None:
         raise InputError(
-            f"--choices_column={options.choices_column} has numbers of "
-            "columns. Add --nohas_header if the first line is an example, and "
-            "--has_header otherwise."
+            f"--choices_column={options.choices_column} names columns by "
+            "number. Add --nohas_header if the first line is an example, "
+            "otherwise --has_header."
         )
     question = options.question_column or DEFAULT_COLUMNS.question
     columns = ChoiceColumns(
@@ -308,8 +305,7 @@ def _choice_columns(options: RunClassifier) -> ChoiceColumns:
     if len(choices) > 1:
         flags = dict.fromkeys(choices, "--choices_column")
         for name in choices:
-            # Raises an error for a misspelled name. Later, it would look like
-            # a missing choice.
+            # A misspelled name is an error here, or would be a missing choice.
             first._replace(flags=flags).get(name)
     texts = (columns.context, columns.question)
     required = [name for name in texts if name in first.cells] + choices

@@ -45,11 +45,10 @@ def fit_max_seq_length(options: RunClassifier) -> RunClassifier:
     for column in filter(None, (options.text_a_column, options.text_b_column)):
         texts = [row.text(column) for row in rows]
         lengths += np.diff(tokenizer.encode_lines(texts).row_splits) + 1
-    longest = options.max_seq_length
+    limit = options.max_seq_length
     percentile = int(np.percentile(lengths, 99, method="higher"))
     # + 1, because a text that fills the sequence may have been truncated.
-    length = min(percentile + 1, longest)
-    length = padding.padded_length(length, longest, "bucket")
+    length = padding.padded_length(min(percentile + 1, limit), limit, "bucket")
     logging.info(
         "--max_seq_length=%d: 99%% of the texts have at most %d tokens",
         length,
@@ -143,10 +142,7 @@ class OwnTexts(OwnData):
     held_out: Sequence[TextExample] = ()
 
     def with_training_file(self) -> "OwnTexts":
-        """Returns a copy with the examples of the training file, split.
-
-        If `labels` is None, the copy has the labels of these examples.
-        """
+        """Returns a copy with training and held-out examples, and labels."""
         examples, labels = self._read_file("train"), self.labels
         if labels is None:
             all_labels = [example.label for example in examples]

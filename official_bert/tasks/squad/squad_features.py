@@ -211,7 +211,7 @@ def find_owners(starts: Ints, lengths: Ints) -> npt.NDArray[np.intp]:
         zip(starts.tolist(), lengths.tolist(), strict=True)
     ):
         left = np.arange(length)
-        # float64 and this order of operations make ties exact.
+        # float64 and this order of operations give the ties of the original.
         scores = np.minimum(left, left[::-1]) + 0.01 * length
         best = best_scores[start : start + length]
         owner[start : start + length][scores > best] = index

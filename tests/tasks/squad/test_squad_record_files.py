@@ -33,10 +33,10 @@ def write(path, examples, make_tokenizer):
     """
     own_tokenizer = make_tokenizer("abcdef?")
 
-    def write_records(questions=examples, length=12, tokenizer=own_tokenizer):
+    def write_records(data=examples, length=12, tokenizer=own_tokenizer):
         before = path.stat().st_ino if path.exists() else None
         number = record_files.write_records(
-            str(path), TASK, questions, tokenizer, length
+            str(path), TASK, data, tokenizer, length
         )["num_records"]
         assert tfrecords.count_records(str(path)) == number
         return number, path.stat().st_ino != before
@@ -60,17 +60,11 @@ def test_records_are_written_again_if_anything_changed(
 ):
     first, second, third = examples
     for change in (
-        {"questions": examples[::-1]},
-        {"questions": examples[:2]},
-        {"questions": [e._replace(question_text="b?") for e in examples]},
-        {"questions": [e._replace(answer=None) for e in examples]},
-        {
-            "questions": [
-                first,
-                second._replace(paragraph=third.paragraph),
-                third,
-            ]
-        },
+        {"data": examples[::-1]},
+        {"data": examples[:2]},
+        {"data": [e._replace(question_text="b?") for e in examples]},
+        {"data": [e._replace(answer=None) for e in examples]},
+        {"data": [first, second._replace(paragraph=third.paragraph), third]},
         {"length": 13},
         {"tokenizer": make_tokenizer("abcdefg?")},
         {"tokenizer": make_tokenizer("abcdef?", do_lower_case=False)},
