@@ -173,15 +173,16 @@ def _count(columns: Columns, options: CreatePretrainingData) -> Counter[str]:
     labels = columns["next_sentence_labels"].astype(np.bool_)
     is_random = labels & (options.nsp == "next")
     is_random_token = np.take_along_axis(is_random, instances - 1, axis=1)
-    # The [SEP] after a random B is not counted either.
+    # A random segment B, with the [SEP] after it.
     is_other = columns["segment_ids"].astype(np.bool_) & is_random_token
-    num_kept = np.count_nonzero((instances > 0) & ~is_other)
+    num_own = np.count_nonzero((instances > 0) & ~is_other)
     num_special = num_instances * (2 if options.nsp == "none" else 3)
+    num_special -= np.count_nonzero(is_random)  # These [SEP] are in `is_other`.
     return Counter(
         records=len(instances),
         instances=int(num_instances),
         tokens=int(np.count_nonzero(instances)),
-        kept=int(num_kept - num_special + np.count_nonzero(is_random)),
+        kept=int(num_own - num_special),
     )
 
 

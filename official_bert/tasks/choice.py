@@ -275,7 +275,7 @@ def make(options: RunClassifier) -> ChoiceTask:
 
 
 def _choice_columns(options: RunClassifier) -> ChoiceColumns:
-    """Returns the columns of the flags; may detect those of the choices."""
+    """Returns the columns of the flags; by default, detects choice columns."""
     is_by_number = options.choices_column.replace(",", "").isdecimal()
     if is_by_number and options.has_header is None:
         raise InputError(

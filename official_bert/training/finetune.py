@@ -63,10 +63,7 @@ def run(task: Task, options: FinetuningOptions) -> None:
 
 
 def _evaluate_and_predict(run: FinetuningRun) -> None:
-    """Evaluates and predicts with the best or newest checkpoint.
-
-    Without a checkpoint of the run, uses `init_checkpoint`.
-    """
+    """Evaluates and predicts with the weights of `load_for_evaluation`."""
     options = run.options
     global_step = checkpointing.load_for_evaluation(run.model, options)
     if not options.do_train:

@@ -160,9 +160,9 @@ class StepRunner:
         self._trainer = trainer
         self._seed = seed
         options = trainer.options
-        # Decides what `--jit_compile` compiles. XLA cannot compile the sums
-        # over several GPUs or CPUs, so there it compiles only the part before
-        # them. On TPUs `strategy.run` compiles everything.
+        # XLA cannot compile the sums over several GPUs or CPUs. There,
+        # `--jit_compile` compiles only the part before them. On TPUs,
+        # `strategy.run` compiles everything.
         is_alone = trainer.strategy.num_replicas_in_sync == 1
         self._compiles_gradients = options.jit_compile and not is_alone
         is_tpu = options.resolved_strategy == "tpu"

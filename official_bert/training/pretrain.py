@@ -182,8 +182,8 @@ def _write_results(run: PretrainingRun, results: dict[str, Any]) -> None:
         data = f"{len(names)} files"
         if len(names) == 1:
             data = os.path.basename(names[0])
-        title = f"Step {results.pop('global_step')}, {data}"
-        reporting.print_metrics(title, results)
+        global_step = results.pop("global_step")
+        reporting.print_metrics(f"Step {global_step}, {data}", results)
 
 
 def _print_next_command(options: RunPretraining, config: BertConfig) -> None:

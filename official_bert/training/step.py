@@ -61,7 +61,7 @@ def train_step(
         num_micro_batches=num_micro_batches,
     )
     if compiles_gradients:
-        # Its arguments are Tensors: TensorFlow would hash any others.
+        # All arguments are Tensors, because TensorFlow would hash others.
         compute_gradients = tf.function(
             compute_gradients, jit_compile=True, autograph=False
         )

@@ -10,10 +10,7 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 
 @pytest.fixture
 def make_tokenizer(make_vocab):
-    """Returns a function that makes a tokenizer of a list of tokens.
-
-    It also takes a text, whose letters are the tokens.
-    """
+    """Returns a function of tokens, or of a text whose letters are tokens."""
 
     def make(tokens, do_lower_case=True):
         if isinstance(tokens, str):
