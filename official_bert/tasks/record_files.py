@@ -79,7 +79,7 @@ def write_records(
 
 @contextlib.contextmanager
 def writing(path: str) -> Iterator[Any]:
-    """Yields a TFRecord writer; its file appears when the block ends."""
+    """Yields a TFRecord writer; the file appears when it is closed."""
     with (
         files.replacing(path) as temporary,
         tf.io.TFRecordWriter(temporary) as writer,

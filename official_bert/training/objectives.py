@@ -38,7 +38,7 @@ class PretrainingObjective:
     masking: Masking | None = None
 
     def mask_tokens(self, batch: Batch, seed: Any) -> Batch:
-        """Masks a batch of unmasked records. `seed` is int [2]."""
+        """Returns the batch; masks unmasked records, with an int [2] seed."""
         if self.masking is None:
             return batch
         return dynamic_masking.mask_batch(batch, self.masking, seed)

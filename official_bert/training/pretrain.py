@@ -64,8 +64,8 @@ class PretrainingRun:
         )
         batches = _prepare_batches(batches, model.config)
         if objective.masking:
-            # Masks whole batches, so that the masks do not depend on the number
-            # of replicas.
+            # Masks whole batches, so that the masks do not depend on the
+            # replicas.
             batches = batches.enumerate().map(
                 datasets.as_is(
                     lambda number, batch: objective.mask_tokens(

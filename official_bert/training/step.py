@@ -33,13 +33,13 @@ def train_step(
     loss_scale: LossScale | None = None,
     compiles_gradients: bool = False,
 ) -> Scalars:
-    """Updates the weights once. Runs on each replica, with its share.
+    """Updates the weights once. Runs on every replica, with its share.
 
-    `batch` is the share of this replica, {name: Tensor [B, ...]}. It is
-    processed in `num_micro_batches` parts, one after the other. This takes less
-    memory and more time, and gives the same update. Each step, replica and
-    micro-batch has its own dropout masks. With `compiles_gradients`, XLA
-    compiles the part before the sum over replicas.
+    A replica processes `num_micro_batches` parts of its `batch`, {name: Tensor
+    [B, ...]}, one after the other. This takes less memory and more time, and
+    gives the same update. Each step, replica and micro-batch has its own
+    dropout masks. With `compiles_gradients`, XLA compiles the part before the
+    sum over replicas.
 
     Returns:
         `loss` and its parts, for the whole batch and before the update,
@@ -61,7 +61,7 @@ def train_step(
         num_micro_batches=num_micro_batches,
     )
     if compiles_gradients:
-        # All arguments are Tensors, because TensorFlow would hash others.
+        # Its arguments are Tensors: TensorFlow would hash any others.
         compute_gradients = tf.function(
             compute_gradients, jit_compile=True, autograph=False
         )
@@ -115,9 +115,9 @@ def accumulate_gradients(
     """Sums losses and gradients over the micro-batches of one replica.
 
     `loss_weights` are the weights of the whole batch, `dropout_seed` is int32
-    [2], and `scale` is a factor of the loss; None: 1. Returns this replica's
-    share of each loss and of their sum, `loss`, and a dense float32 gradient
-    for each of the optimizer's weights, multiplied by `scale`.
+    [2], and `scale` is a factor of the loss; None: 1. Returns {loss: this
+    replica's share}, with their sum `loss`, and a dense float32 gradient for
+    each weight, multiplied by `scale`.
     """
 
     def process_part(part: Batch, seed: Any) -> tuple[Scalars, list[Any]]:

@@ -132,8 +132,8 @@ def test_replicas_have_different_dropout_masks(batch):
 @pytest.mark.slow
 def test_steps_and_seeds_have_different_dropout_masks(batch):
     model, losses = make_model(), set()
-    zero_rate = LinearWarmupDecay(0.0, num_train_steps=9, num_warmup_steps=0)
-    optimizer = AdamWeightDecay(model.trainable_variables, zero_rate)
+    still = LinearWarmupDecay(0.0, num_train_steps=9, num_warmup_steps=0)
+    optimizer = AdamWeightDecay(model.trainable_variables, still)
     run = tf.function(train_step, autograph=False)
     for step, seed in ((0, 1), (1, 1), (0, 2)):
         optimizer.step.assign(step)
@@ -267,7 +267,7 @@ def test_step_is_traced_once_or_with_static_shapes_once_per_length(
     )
     traced = []
 
-    def train_step(model, objective, optimizer, batch, seed, **settings):
+    def train_step(model, objective, optimizer, batch, seed, **how):
         traced.append(batch.shape[1])
         return {"length": tf.reduce_max(batch)}
 

@@ -100,4 +100,4 @@ def test_interrupted_run_keeps_the_previous_records(write, path):
     assert path.read_bytes() == content
     names = ["train.tf_record", "train.tf_record.json"]
     assert sorted(p.name for p in path.parent.glob("train*")) == names
-    assert write() == (9, True)  # The fingerprint was removed.
+    assert write() == (9, True)  # Their fingerprint is no longer known.
