@@ -375,7 +375,7 @@ def test_init_checkpoint_initializes_weights_but_not_slots(finished, folder):
 
 
 @pytest.mark.slow
-def test_weights_missing_or_unused_are_errors_unless_allowed(finished, folder):
+def test_missing_or_unused_weights_are_errors_unless_allowed(finished, folder):
     arrays = weights(finished)
     bert = {n: a for n, a in arrays.items() if n.startswith("bert/")}
     prefix = str(folder / "bert.ckpt")

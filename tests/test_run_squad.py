@@ -130,7 +130,7 @@ def test_predictor_answers_equal_do_predict(folder, trained, pad_to, capsys):
             assert ours == pytest.approx(values(n_best[name], key), abs=1e-5)
 
 
-def test_predictions_have_their_own_threshold(trained, tmp_path):
+def test_predict_can_change_the_threshold(trained, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(trained, copy)
     task = read_json(copy / "task.json")

@@ -49,7 +49,8 @@ def get(options: RunClassifier) -> Task:
         long_documents = LongDocuments(mode, stride, options.window_pooling)
         task = dataclasses.replace(task, long_documents=long_documents)
     elif options.is_set("long_document"):
-        raise options.error("long_document", "does not support tagging.")
+        message = "does not support tagging. Omit it."
+        raise options.error("long_document", message)
     head = PoolingHead(options.feature_layers, options.bilstm_units)
     return dataclasses.replace(task, pooling_head=head)
 

@@ -297,7 +297,7 @@ def _choice_columns(options: RunClassifier) -> ChoiceColumns:
     names = [name for name in candidates if name not in others]
     is_default = columns.choices == DEFAULT_COLUMNS.choices
     if is_default and columns.choices not in first.cells and len(names) > 1:
-        logging.info("%s: the choices are in %s", first.path, ", ".join(names))
+        logging.info("%s: choices are in columns %s", first.path, listed(names))
         columns = columns._replace(choices=",".join(names))
     if options.own_format(options.used_splits[0]) == "jsonl":
         return columns  # Objects may have different keys.

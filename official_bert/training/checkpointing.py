@@ -263,11 +263,11 @@ def _report_loaded(model: Any, loaded: loading.Loaded) -> None:
         logging.info("Newly initialized, because %s: %s", reason, names)
     if path := model.config.config_of_other_direction(loaded.source):
         direction = model.config.is_left_to_right
+        flag = "and omit" if direction else "or add"
         logging.warning(
             f"{path} has is_left_to_right={not direction}, and this model has "
             f"{direction}: its attention must be learned again. To keep the "
-            "checkpoint's direction, use the bert_config.json beside it, or "
-            "--left_to_right."
+            f"checkpoint's direction, use this config {flag} --left_to_right."
         )
 
 

@@ -182,7 +182,7 @@ def test_unknown_task_name_or_single_label_is_an_error(tmp_path):
         make(tmp_path)
 
 
-def test_sorted_training_data_is_shuffled_and_other_data_is_not(tmp_path):
+def test_training_data_is_shuffled_and_other_data_is_not(tmp_path):
     rows = "".join(f"{i},{i // 50}\n" for i in range(100))
     for split in ("train", "dev"):
         write(tmp_path / f"{split}.csv", "text,label\n" + rows)

@@ -160,8 +160,8 @@ def _answer(
     if version_2_with_negative:
         if "is_impossible" not in qa:
             raise InputError(
-                f"{where}: has no `is_impossible`, like SQuAD 1.1. Omit "
-                "--version_2_with_negative."
+                f"{where}: must have `is_impossible`, which exists only in "
+                "SQuAD 2.0. For SQuAD 1.1, omit --version_2_with_negative."
             )
         if _field(qa, "is_impossible", where, bool, int):
             return Answer("", -1, -1, is_impossible=True)

@@ -102,7 +102,7 @@ def assert_error(path, message):
         (
             '{"data": [{"paragraphs": [{"context": "a", "qas": '
             '[{"id": 1, "question": "q", "answers": []}]}]}]}',
-            r"qas\[0\] .*like SQuAD 1\.1\. Omit --version_2_with_negative",
+            r"qas\[0\] .*`is_impossible`.* omit --version_2_with_negative",
         ),
         ('{"data": \n[{"paragraphs": [}\n]}', r"a\.json:2: .*column 18"),
     ],
