@@ -236,9 +236,9 @@ def test_interrupted_process_leaves_no_files(
     # Half a minute of work.
     flags = f"--num_workers={workers}", "--dupe_factor=20000"
     with start(directory, *flags) as process:
-        shown = ""
-        while "Making instances" not in shown:  # A line ends after 10 seconds.
-            shown += process.stderr.read(1)
+        output = ""
+        while "Making instances" not in output:  # A line ends after 10 seconds.
+            output += process.stderr.read(1)
             assert process.poll() is None
         send(process.pid, number)
         # Standard error ends with the last process that may write to it.

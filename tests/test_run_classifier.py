@@ -141,9 +141,9 @@ def test_flags_default_to_those_of_the_trained_model(folder, trained, copy):
 def test_mismatched_set_of_mnli_is_evaluated_only_at_the_end(
     folder, tmp_path, monkeypatch
 ):
-    unread = "-\t" * 8
-    header = f"{unread}sentence1\tsentence2\tgold_label\n"
-    row = f"{unread}a good film\ta bad film\tneutral\n"
+    unused = "-\t" * 8
+    header = f"{unused}sentence1\tsentence2\tgold_label\n"
+    row = f"{unused}a good film\ta bad film\tneutral\n"
     sizes = {"train": 16, "dev_matched": 3, "dev_mismatched": 2}
     for name, size in sizes.items():
         (tmp_path / f"{name}.tsv").write_text(header + row * size)

@@ -107,9 +107,9 @@ def test_run_directory_is_that_of_an_ordinary_model(trained, tmp_path):
     before = np.loadtxt(output / "test_results.tsv")
     (output / "test_results.tsv").unlink()
     line = f"--do_eval --do_predict --output_dir={output}"
-    again = command_lines.parse(RunClassifier, line)
-    assert again.do_lower_case is True  # As the module; the flag is not read.
-    run_classifier.main(again)
+    later = command_lines.parse(RunClassifier, line)
+    assert later.do_lower_case is True  # As the module; the flag is not read.
+    run_classifier.main(later)
     # Probabilities of two graphs differ by rounding.
     after = np.loadtxt(output / "test_results.tsv")
     np.testing.assert_allclose(after, before, rtol=0, atol=1e-4)

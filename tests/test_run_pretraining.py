@@ -76,9 +76,9 @@ def test_training_writes_checkpoints_options_config_and_vocabulary(finished):
     assert state["global_step"] == 8
     assert state["global_step"].dtype == np.int64
     assert len(state) == 3 * 30 + 1
-    kept = json.loads((finished / "train_options.json").read_text())
-    assert kept["command"] == "run_pretraining.py"
-    assert kept["options"]["train_batch_size"] == 8
+    record = json.loads((finished / "train_options.json").read_text())
+    assert record["command"] == "run_pretraining.py"
+    assert record["options"]["train_batch_size"] == 8
     assert (finished / "vocab.txt").read_text().split() == VOCAB
 
 

@@ -106,9 +106,9 @@ def values(n_best, key):
 def test_predictor_answers_equal_do_predict(folder, trained, pad_to, capsys):
     before = read_json(trained / "predictions.json")
     run(folder, do_predict=True, eval_pad_to=pad_to)
-    shown = capsys.readouterr().err
-    assert "Tokenizing: 100%" in shown
-    assert "Decoding: 100%" in shown
+    errors = capsys.readouterr().err
+    assert "Tokenizing: 100%" in errors
+    assert "Decoding: 100%" in errors
     answers = read_json(trained / "predictions.json")
     assert answers == before
     # As if the model was trained with this --eval_pad_to.

@@ -236,5 +236,5 @@ def _draw(replacements: Replacements, drawn: _Keys) -> _Ints:
     # The remainder of 32 bits favors no token by more than V / 2**32.
     index = (drawn & np.uint64(2**32 - 1)) % np.uint64(len(token_ids))
     is_random = share >= 1 - random_share
-    other = np.where(is_random, token_ids[index.astype(np.intp)], KEEP)
-    return np.where(share < mask_share, mask_id, other)
+    unmasked = np.where(is_random, token_ids[index.astype(np.intp)], KEEP)
+    return np.where(share < mask_share, mask_id, unmasked)

@@ -184,8 +184,8 @@ def add_random_segments(
     rank = drawn % (end - begin).astype(np.uint64)
     sentence = begin + rank.astype(np.int64)
     start_b = documents.sentences[sentence]
-    reached = np.searchsorted(documents.sentences, start_b + target_length)
-    end_b = documents.sentences[np.clip(reached, sentence + 1, end)]
+    end_sentence = np.searchsorted(documents.sentences, start_b + target_length)
+    end_b = documents.sentences[np.clip(end_sentence, sentence + 1, end)]
 
     # Tokens are removed from the longer segment until both have the same
     # length, then from both in turn.

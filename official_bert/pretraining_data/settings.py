@@ -55,8 +55,8 @@ class Settings:
         """
         options = self.options
         lengths = np.arange(options.max_seq_length + 1)
-        wanted = np.rint(lengths * options.masked_lm_prob).astype(np.int64)
-        return np.clip(wanted, 1, options.max_predictions_per_seq)
+        counts = np.rint(lengths * options.masked_lm_prob).astype(np.int64)
+        return np.clip(counts, 1, options.max_predictions_per_seq)
 
     @functools.cached_property
     def dynamic_masking(self) -> schemas.Masking:

@@ -292,9 +292,9 @@ def _choice_columns(options: RunClassifier) -> ChoiceColumns:
     )
     first = next(detection.read_rows(options, options.used_splits[0]))
     label, guid = options.label_column, options.id_column
-    others = (columns.context, question, label, guid)
+    other_columns = (columns.context, question, label, guid)
     candidates = filter(detection.CHOICE_COLUMN.fullmatch, first.cells)
-    names = [name for name in candidates if name not in others]
+    names = [name for name in candidates if name not in other_columns]
     is_default = columns.choices == DEFAULT_COLUMNS.choices
     if is_default and columns.choices not in first.cells and len(names) > 1:
         logging.info("%s: choices are in columns %s", first.path, listed(names))

@@ -42,12 +42,12 @@ def inputs(tmp_path_factory):
 )
 def test_records_do_not_depend_on_num_workers(inputs, tmp_path, changes):
     names = [str(tmp_path / name) for name in "abc"]
-    one, two = (
+    one_worker, two_workers = (
         make(inputs, ",".join(names), num_workers=number, **changes)
         for number in (1, 2)
     )
-    assert one == two
-    assert len(set(one)) == 3
+    assert one_worker == two_workers
+    assert len(set(one_worker)) == 3
     assert sorted(map(str, tmp_path.iterdir())) == names
 
 

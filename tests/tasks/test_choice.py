@@ -93,14 +93,14 @@ def test_baseline_is_a_random_choice():
 
 
 def test_objects_are_parsed_and_answered():
-    given = {"context": "a", "question": "b", "choices": ["c", "d", "e"]}
-    example = TASK.parse(given, "x:1")
+    value = {"context": "a", "question": "b", "choices": ["c", "d", "e"]}
+    example = TASK.parse(value, "x:1")
     assert example == ChoiceExample("x:1", "a", ["c", "d", "e"], question="b")
     assert example.texts == ["b c", "b d", "b e"]
     answer = np.array([0.25, 0.25, 0.5], np.float32)
-    shown = json.loads(json.dumps(TASK.answer_to_json(example, answer)))
+    result = json.loads(json.dumps(TASK.answer_to_json(example, answer)))
     probabilities = [0.25, 0.25, 0.5]
-    assert shown == {"choice": 2, "text": "e", "probabilities": probabilities}
+    assert result == {"choice": 2, "text": "e", "probabilities": probabilities}
 
 
 def test_text_b_of_swag_is_the_beginning_followed_by_an_ending(tmp_path):
@@ -207,8 +207,8 @@ def test_table_has_a_column_for_each_choice_and_letters_as_labels(
     names = [task.columns.question, *task.columns.choices.split(",")]
     row = dict(zip(names, ["d ?", "b", "c", "e"], strict=True))
     keys = {"question": "d ?", "choices": ["b", "c", "e"]}
-    for given in (row, keys):
-        assert task.parse(given, "x")[1:3] == first[1:3]
+    for value in (row, keys):
+        assert task.parse(value, "x")[1:3] == first[1:3]
 
 
 def test_each_named_column_of_choices_must_exist(tmp_path):
@@ -257,8 +257,8 @@ def test_missing_choices_count_neither_in_the_loss_nor_in_the_answer(tokenizer):
     (loss, answer), (padded_loss, padded) = found
     np.testing.assert_allclose(padded_loss, loss, rtol=1e-6)
     np.testing.assert_allclose(padded, [*answer, 0, 0, 0], rtol=1e-6)
-    shown = wide.answer_to_json(short, padded)
-    assert len(shown["probabilities"]) == 2
+    result = wide.answer_to_json(short, padded)
+    assert len(result["probabilities"]) == 2
     shorter = {"question": "d ?", "A": "b", "B": " c "}
     columns = ChoiceColumns(choices="A,B,C")
     task = ChoiceTask(num_choices=3, columns=columns)

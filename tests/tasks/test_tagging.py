@@ -230,7 +230,7 @@ def test_only_labelled_tokens_contribute_to_the_loss():
 
 
 @pytest.mark.parametrize(
-    ("given", "words", "document"),
+    ("value", "words", "document"),
     [
         ("Jim  Henson\twas", ["Jim", "Henson", "was"], None),
         (["Jim", "was here"], ["Jim", "was here"], None),
@@ -244,9 +244,9 @@ def test_only_labelled_tokens_contribute_to_the_loss():
         ([], [], None),
     ],
 )
-def test_text_list_or_object_is_parsed(make_tokenizer, given, words, document):
+def test_text_list_or_object_is_parsed(make_tokenizer, value, words, document):
     task = TaggingTask(labels=LABELS, document_context=True)
-    example = task.parse(given, "line 1")
+    example = task.parse(value, "line 1")
     document = document or words
     start = int(document != words)
     assert example == Sentence(words, None, document, start)

@@ -139,8 +139,8 @@ def test_labels_come_from_a_file_or_the_model_or_the_training_data(folder):
     write_task_json(folder, kind="tagging", labels=["A"])
     assert tasks.get(evaluated).labels == ("A",)
     (folder / "labels").write_text("O\n\nI-PER\nB-PER\nB-LOC\n")
-    given = options(folder, label_file=str(folder / "labels"))
-    assert tasks.get(given).labels == ("O", "I-PER", "B-PER", "B-LOC")
+    with_file = options(folder, label_file=str(folder / "labels"))
+    assert tasks.get(with_file).labels == ("O", "I-PER", "B-PER", "B-LOC")
 
 
 def test_model_of_another_kind_is_an_error(folder):

@@ -143,8 +143,8 @@ def test_metrics_depend_on_the_task_type():
 
 
 def test_texts_pairs_and_objects_are_parsed():
-    alone = {"text_a": "a", "text_b": None}
-    for given in ("a", ["a"], ["a", None], {"text": "a"}, alone):
-        assert CLASSES.parse(given, "x:1") == TextExample("x:1", "a", None)
-    for given in (["a", "b"], {"text_a": "a", "text_b": "b"}):
-        assert CLASSES.parse(given, "x:1") == TextExample("x:1", "a", "b")
+    single = {"text_a": "a", "text_b": None}
+    for value in ("a", ["a"], ["a", None], {"text": "a"}, single):
+        assert CLASSES.parse(value, "x:1") == TextExample("x:1", "a", None)
+    for value in (["a", "b"], {"text_a": "a", "text_b": "b"}):
+        assert CLASSES.parse(value, "x:1") == TextExample("x:1", "a", "b")

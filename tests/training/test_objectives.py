@@ -82,7 +82,7 @@ def test_other_tasks_have_the_same_numbers_under_other_names():
     losses, evaluated = metrics(weights)
     tasks = {"token_task": "lm", "pair_task": "sentence_order"}
     renamed = metrics(weights, **tasks)
-    alone = metrics(weights, pair_task=None)
+    lm_only = metrics(weights, pair_task=None)
 
     new_names = {
         "loss": "loss",
@@ -94,6 +94,6 @@ def test_other_tasks_have_the_same_numbers_under_other_names():
         for numbers in (losses, evaluated)
     )
     loss = losses.pop("masked_lm_loss")
-    assert alone[0] == {"masked_lm_loss": loss}
+    assert lm_only[0] == {"masked_lm_loss": loss}
     masked_lm = {n: v for n, v in evaluated.items() if "masked_lm" in n}
-    assert alone[1] == masked_lm | {"loss": pytest.approx(loss, rel=1e-6)}
+    assert lm_only[1] == masked_lm | {"loss": pytest.approx(loss, rel=1e-6)}

@@ -110,7 +110,7 @@ def test_odd_labels_are_a_warning(caplog, train, dev, warning):
 
 
 @pytest.mark.parametrize(
-    ("task", "answers", "shown"),
+    ("task", "answers", "message"),
     [
         (text_task(), np.array([[0.6, 0.4], [0.7, 0.3]]), "all 2 .* 'a'"),
         (text_task(), np.array([[0.6, 0.4], [0.3, 0.7]]), None),
@@ -119,11 +119,11 @@ def test_odd_labels_are_a_warning(caplog, train, dev, warning):
         (SquadTask(), [None, None], None),
     ],
 )
-def test_predicting_a_single_class_is_a_warning(caplog, task, answers, shown):
+def test_predicting_a_single_class_is_a_warning(caplog, task, answers, message):
     reporting.warn_of_one_class("dev", task.predictions(answers))
-    assert len(caplog.records) == (shown is not None)
-    if shown:
-        assert re.search(f"dev: {shown}", caplog.text)
+    assert len(caplog.records) == (message is not None)
+    if message:
+        assert re.search(f"dev: {message}", caplog.text)
 
 
 def test_table_of_data_is_also_logged_if_records_are_reused(

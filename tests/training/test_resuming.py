@@ -170,9 +170,9 @@ def test_run_resumes_with_more_epochs_and_options_that_change_nothing(folder):
         distribution_strategy="mirrored",
     )
     assert weights(folder / "out")["global_step"] == 7
-    kept = read_json(folder / "out" / "train_options.json")["options"]
-    assert kept["num_train_epochs"] == 0.7
-    assert kept["seed"] == 12345  # The seed at the start of the run.
+    options = read_json(folder / "out" / "train_options.json")["options"]
+    assert options["num_train_epochs"] == 0.7
+    assert options["seed"] == 12345  # The seed at the start of the run.
 
 
 @pytest.mark.slow
@@ -183,10 +183,10 @@ def test_runs_of_older_versions_resume(folder, version):
         for path in [output / "vocab.txt", *output.glob("*.json")]:
             path.unlink()
     else:
-        kept = read_json(output / "train_options.json")
-        del kept["fingerprints"]
-        del kept["options"]["learning_rate"]
-        (output / "train_options.json").write_text(json.dumps(kept))
+        record = read_json(output / "train_options.json")
+        del record["fingerprints"]
+        del record["options"]["learning_rate"]
+        (output / "train_options.json").write_text(json.dumps(record))
     train(folder, num_train_epochs=0.6, learning_rate=0.02)
     assert weights(output)["global_step"] == 6
 
@@ -213,9 +213,9 @@ def test_overwriting_removes_all_files_of_a_run_and_no_others(folder):
     (output / "best" / "other.txt").write_text("mine")
     (output / "train.csv").write_text("mine")
     changes = {"learning_rate": 0.02, "overwrite_output_dir": True}
-    bad = {**changes, "data_dir": str(folder)}
+    wrong_data = {**changes, "data_dir": str(folder)}
     with pytest.raises(InputError, match=r"train\.tsv"):
-        train(folder, **bad)
+        train(folder, **wrong_data)
     assert weights(output)["global_step"] == 5
     train(folder, **changes)
     expected = train(folder, "expected", learning_rate=0.02)
@@ -430,8 +430,8 @@ def test_pretraining_on_other_data_or_for_another_loss_is_an_error(tmp_path):
     shutil.copy(folder / "moved.tfrecord", records)
     pretraining_runs.run(folder, do_train=True)
     assert contents(output) == before
-    two = f"{records},{folder}/moved.tfrecord"
-    changes = {"input_file": two, "num_train_steps": 8, "nsp": "none"}
+    two_files = f"{records},{folder}/moved.tfrecord"
+    changes = {"input_file": two_files, "num_train_steps": 8, "nsp": "none"}
     message = r"(?s)--nsp: 'next', now 'none'.*data: none, now moved\.tfrecord"
     with pytest.raises(InputError, match=message):
         pretraining_runs.run(folder, do_train=True, **changes)

@@ -133,15 +133,15 @@ def test_interrupted_sweep_resumes_and_aggregates_over_seeds(
         if len(runs) == 5:
             raise KeyboardInterrupt
 
-    shown = []
+    best_runs = []
     monkeypatch.setattr(finetune, "run", run)
     monkeypatch.setattr(
-        reporting, "print_next_command", lambda _, best: shown.append(best)
+        reporting, "print_next_command", lambda _, best: best_runs.append(best)
     )
     with pytest.raises(KeyboardInterrupt):
         sweep.run(TASK, options)
     sweep.run(TASK, options)
-    assert [(best.learning_rate, best.seed) for best in shown] == [(5e-5, 3)]
+    assert [(r.learning_rate, r.seed) for r in best_runs] == [(5e-5, 3)]
     assert len(runs) == len(set(runs)) == 2 * 2 * 3
     (header, *lines), entries = read_table(options)
     assert header[:3] == ["learning_rate", "train_batch_size", "best accuracy"]
@@ -176,9 +176,9 @@ def test_diverged_run_is_left_out_and_reported_at_the_end(
 def test_finished_runs_get_only_missing_predictions_and_plots(
     options, monkeypatch, runs
 ):
-    drawn = []
+    plotted = []
     monkeypatch.setattr(tasks, "get", lambda options: TASK)
-    monkeypatch.setattr(plots, "write", drawn.append)
+    monkeypatch.setattr(plots, "write", plotted.append)
     options = dataclasses.replace(
         options, sweep="seed=1..4", do_predict=True, plots=True
     )
@@ -196,7 +196,7 @@ def test_finished_runs_get_only_missing_predictions_and_plots(
     sweep.run(TASK, options)
     found = [(r.seed, r.do_train, r.do_eval, r.do_predict) for r in runs]
     assert found == [(seed, False, False, True) for seed in (1, 4)]
-    assert [directory[-6:] for directory in drawn] == ["seed=2", "seed=3"]
+    assert [directory[-6:] for directory in plotted] == ["seed=2", "seed=3"]
 
 
 @pytest.mark.parametrize("is_finished", [True, False])

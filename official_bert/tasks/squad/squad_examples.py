@@ -116,8 +116,8 @@ def read_examples(
     if num_skipped > _MAX_WARNINGS:
         logging.warning("%s: %d questions are skipped", path, num_skipped)
     if not examples:
-        wanted = "questions with usable answers" if is_training else "questions"
-        raise InputError(f"{path}: must contain {wanted}. Received: none.")
+        kind = "questions with usable answers" if is_training else "questions"
+        raise InputError(f"{path}: must contain {kind}. Received: none.")
     return examples
 
 

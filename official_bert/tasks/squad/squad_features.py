@@ -210,9 +210,9 @@ def find_owners(starts: Ints, lengths: Ints) -> npt.NDArray[np.intp]:
     for index, (start, length) in enumerate(
         zip(starts.tolist(), lengths.tolist(), strict=True)
     ):
-        left = np.arange(length)
+        num_left = np.arange(length)
         # float64 and this order of operations give the ties of the original.
-        scores = np.minimum(left, left[::-1]) + 0.01 * length
+        scores = np.minimum(num_left, num_left[::-1]) + 0.01 * length
         best = best_scores[start : start + length]
         owner[start : start + length][scores > best] = index
         np.maximum(best, scores, out=best)
