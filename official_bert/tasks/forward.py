@@ -103,7 +103,7 @@ class Forward:
     def _on_replica(self, batch: dict[str, Any]) -> tuple[Any, Any, Any]:
         """Returns logits, loss sums and weight sums of this replica's part."""
         replicas = self.strategy.num_replicas_in_sync
-        if replicas > 1:
+        if replicas > 1:  # Each replica is given the whole batch.
             context = tf.distribute.get_replica_context()
             replica = context.replica_id_in_sync_group
             batch = {
