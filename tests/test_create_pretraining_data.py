@@ -40,7 +40,7 @@ def make(directory, output_file=None, **changes):
 
 
 @pytest.mark.parametrize("compress", [False, True])
-def test_output_files_get_instances_in_turn(directory, monkeypatch, compress):
+def test_instances_go_to_the_outputs_in_turn(directory, monkeypatch, compress):
     [plain] = make(directory)
     data = records.RecordFiles(
         [str(directory / "out")], schemas.pretraining_schema(16, 3)
@@ -113,9 +113,9 @@ def test_unusable_input_is_an_error_and_keeps_the_output(
     (directory / "out").write_text("before")
     (directory / name).write_bytes(content)
     before = sorted(directory.iterdir())
-    settings = {"num_workers": num_workers, "bert_config_file": str(config)}
+    flags = {"num_workers": num_workers, "bert_config_file": str(config)}
     with pytest.raises(InputError, match=message):
-        make(directory, **settings)
+        make(directory, **flags)
     assert sorted(directory.iterdir()) == before
     assert (directory / "out").read_text() == "before"
 
@@ -127,7 +127,7 @@ def test_runner_without_beam_is_an_error(directory, monkeypatch):
         make(directory, runner="DirectRunner")
 
 
-def test_records_equal_those_of_the_original_command(golden, tmp_path):
+def test_records_equal_those_of_the_originals_command(golden, tmp_path):
     expected = golden / "e2e" / "inputs" / "pretrain.tfrecord"
     make(
         expected.parent,
@@ -203,16 +203,17 @@ def test_full_disk_is_reported_and_keeps_the_output(directory, workers, limit):
 
 
 def test_full_disk_at_the_end_replaces_no_file(directory):
-    # The file is so small that it is written when closed; the other one fits.
-    odd = "--random_seed=3"  # One more record in the first file.
-    with start(directory, odd) as process:
+    # The first file is so small that it is written when it is closed. The other
+    # file fits.
+    seed = "--random_seed=3"  # The first file has one more record.
+    with start(directory, seed) as process:
         assert "Wrote" in process.communicate()[1]
     sizes = [(directory / name).stat().st_size for name in "ab"]
     assert sizes[1] < sizes[0] < 8192
     for name in "ab":
         (directory / name).write_text("before")
     before = contents(directory)
-    with start(directory, odd, limit=sizes[0] - 1) as process:
+    with start(directory, seed, limit=sizes[0] - 1) as process:
         assert "File too large" in process.communicate()[1]
     assert process.returncode == 1
     assert contents(directory) == before
@@ -235,23 +236,23 @@ def test_interrupted_process_leaves_no_files(
     # Half a minute of work.
     flags = f"--num_workers={workers}", "--dupe_factor=20000"
     with start(directory, *flags) as process:
-        shown = ""
-        while "Making instances" not in shown:  # A line ends after 10 seconds.
-            shown += process.stderr.read(1)
+        output = ""
+        while "Making instances" not in output:  # A line ends after 10 seconds.
+            output += process.stderr.read(1)
             assert process.poll() is None
         send(process.pid, number)
-        # Ends with the last process that may write to it.
+        # Standard error ends with the last process that may write to it.
         assert "Traceback" not in process.communicate(timeout=30)[1]
     assert process.returncode == status
     assert contents(directory) == before
-    ended = time.monotonic() + 5
+    deadline = time.monotonic() + 5
     while running := processes_of_group(process.pid):
-        assert time.monotonic() < ended, running
+        assert time.monotonic() < deadline, running
         time.sleep(0.1)
 
 
 def processes_of_group(group):
-    """Returns the processes of a group that run."""
+    """Returns the running processes of a group."""
     command = ["ps", "-eo", "pgid=,stat=,args="]
     listed = subprocess.check_output(command, text=True)
     rows = [line.split(maxsplit=2) for line in listed.splitlines()]

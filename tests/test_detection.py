@@ -189,8 +189,8 @@ AMBIGUOUS = ["a,x", "a,y", "b,x", "b,y", "c,x", "c,X", ",x", ",y"]
         (lists(";"), [], "Labels such as 'x;y' contain ';'"),
         (lists(";"), MULTILABEL, "Labels such as 'x;y' contain ';'"),
         (EMPTY, [], "2 of 6 texts are empty"),
-        (EMPTY, [], "2 of 6 labels are empty, or NaN or null: lines 5, 7"),
-        (AMBIGUOUS, [], "with different labels: 2, such as 'a'"),
+        (EMPTY, [], "2 of 6 labels are empty, NaN or null: lines 5, 7"),
+        (AMBIGUOUS, [], "(number of such texts: 2, such as 'a')"),
         (REVIEWS, [], "(otherwise: --task_type=regression)"),
     ],
 )

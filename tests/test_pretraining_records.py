@@ -82,7 +82,7 @@ def test_word_starts_are_positions_of_tokens_that_may_be_masked(folder, name):
 
 
 def instances(found):
-    """Yields the row of each instance, its number there, and its positions."""
+    """Yields the row of each instance, its number in it, and its positions."""
     for row, numbers in enumerate(found["input_mask"]):
         for number in range(1, numbers.max() + 1):
             yield row, number, numbers == number

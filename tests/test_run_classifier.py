@@ -141,9 +141,9 @@ def test_omitted_flags_have_the_values_of_training(folder, trained, copy):
 def test_mismatched_set_of_mnli_is_evaluated_only_at_the_end(
     folder, tmp_path, monkeypatch
 ):
-    unread = "-\t" * 8
-    header = f"{unread}sentence1\tsentence2\tgold_label\n"
-    row = f"{unread}a good film\ta bad film\tneutral\n"
+    unused = "-\t" * 8
+    header = f"{unused}sentence1\tsentence2\tgold_label\n"
+    row = f"{unused}a good film\ta bad film\tneutral\n"
     sizes = {"train": 16, "dev_matched": 3, "dev_mismatched": 2}
     for name, size in sizes.items():
         (tmp_path / f"{name}.tsv").write_text(header + row * size)
@@ -185,7 +185,7 @@ def test_early_stopping_ends_training_and_the_best_checkpoint_is_evaluated(
     assert read_json(output / "eval_results.json").items() >= results.items()
     assert best["global_step"] == 5
     assert not any(name.endswith("adam_m") for name in best)
-    # As if killed between the last checkpoint and its evaluation.
+    # As if the run was killed between the last checkpoint and its evaluation.
     history.write_text("".join(lines[:3]))
     run(folder, "stopped", **flags)
     assert history.read_text() == "".join(lines)
@@ -315,7 +315,7 @@ CASED = {"do_lower_case": False, "init_checkpoint": RELEASED}
         ("do_train", {"num_train_epochs": 0.01}, "--num_train_epochs=0.01"),
         ("do_eval", {}, "--init_checkpoint"),
         ("do_eval", SEVEN, "--eval_batch_size.*7"),
-        # A batch size that is not used may be anything.
+        # The batch size is not checked if it is not used.
         ("do_predict", SEVEN, "--init_checkpoint"),
         ("do_train", {"init_checkpoint": "x.ckpt"}, "missing: bert/embeddings"),
         ("do_train", CASED, "lowercased model"),
@@ -361,7 +361,7 @@ def test_flags_set_the_schedule_the_seed_and_the_rates_of_layers(
     schedule = seen["schedule"]
     assert schedule.num_train_steps == 50  # 160 / 32 * 10
     rates = [float(schedule(tf.constant(step))) for step in (0, 1, 5, 49)]
-    # Section A.2 of the paper: warm-up, then linear decay, of 50 steps.
+    # Section A.2 of the paper: warm-up, then linear decay, in 50 steps.
     expected = [0.0, 2e-5 / 5, 2e-5 * 45 / 50, 2e-5 / 50]
     np.testing.assert_allclose(rates, expected, rtol=1e-5)
     # There are two layers between the embeddings and the task's weights.

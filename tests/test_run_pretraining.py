@@ -76,9 +76,9 @@ def test_training_writes_checkpoints_options_config_and_vocabulary(finished):
     assert state["global_step"] == 8
     assert state["global_step"].dtype == np.int64
     assert len(state) == 3 * 30 + 1
-    kept = json.loads((finished / "train_options.json").read_text())
-    assert kept["command"] == "run_pretraining.py"
-    assert kept["options"]["train_batch_size"] == 8
+    record = json.loads((finished / "train_options.json").read_text())
+    assert record["command"] == "run_pretraining.py"
+    assert record["options"]["train_batch_size"] == 8
     assert (finished / "vocab.txt").read_text().split() == VOCAB
 
 
@@ -123,8 +123,8 @@ def test_seeds_that_tensorflow_treats_as_0_shuffle_the_data(folder, seed):
 def test_evaluations_during_training_do_not_change_it(folder, finished):
     held_out = str(folder / "held_out.tfrecord")
     record_files.write(held_out, pretraining_runs.make_examples(60)[40:])
-    given = {"eval_file": held_out, "eval_every": 3, "do_eval": True}
-    output = resume(folder, eval_batch_size=4, **given)
+    flags = {"eval_file": held_out, "eval_every": 3, "do_eval": True}
+    output = resume(folder, eval_batch_size=4, **flags)
     lines = (output / "eval_history.jsonl").read_text().splitlines()
     history = [json.loads(line) for line in lines]
     assert [entry["global_step"] for entry in history] == [3, 6, 8]
@@ -142,7 +142,7 @@ def test_diverged_training_names_the_step_and_keeps_checkpoints(folder):
 
 def damage_data(folder):
     with open(folder / "train.tfrecord", "rb+") as file:
-        file.seek(file.seek(0, 2) // 2 + 50)  # In a record, not its header.
+        file.seek(file.seek(0, 2) // 2 + 50)  # Not in the header of a record.
         file.write(b"????")
 
 
@@ -167,7 +167,7 @@ ID_TOO_LARGE = r"record \d+: `.*ids` must .* vocab_size=29"
     [
         (damage_data, {}, r"train\.tfrecord: record \d+ "),
         (cut_fifth_example, {}, r"train\.tfrecord: record 5 "),
-        # Without XLA, TensorFlow itself finds it on CPUs.
+        # Without XLA, TensorFlow itself reports the id on CPUs.
         (shrink_vocabulary, {"jit_compile": True}, ID_TOO_LARGE),
     ],
 )
@@ -320,7 +320,7 @@ def test_finished_run_is_not_trained_further(finished, copy, folder, caplog):
         ),
     ],
 )
-def test_flags_and_records_that_do_not_fit_each_other_are_warnings(
+def test_flags_and_records_that_do_not_fit_each_other_give_warnings(
     folder, caplog, monkeypatch, changes, warnings
 ):
     monkeypatch.chdir(folder)
@@ -336,12 +336,12 @@ def test_flags_and_records_that_do_not_fit_each_other_are_warnings(
 
 
 def test_training_prints_the_next_command(copy, folder, capsys):
-    rest = (
+    end = (
         "--learning_rate=3e-4 --train_file=labelled.csv --output_dir=finetuned"
     )
     for flags in (f"--model={copy}", f"--model={copy} --vocab_file=vocab.txt"):
         resume(folder)
-        command = f"  python run_classifier.py {flags} {rest}"
+        command = f"  python run_classifier.py {flags} {end}"
         lines = ["", "Fine-tune the model:", command]
         assert capsys.readouterr().out.splitlines() == lines
         (copy / "vocab.txt").unlink(missing_ok=True)
@@ -360,7 +360,7 @@ def test_evaluation_finds_the_config_of_the_run(finished, folder):
 
 @pytest.mark.slow
 def test_init_checkpoint_initializes_weights_but_not_slots(finished, folder):
-    """Whether it is a checkpoint or a run directory."""
+    """The flag names a checkpoint or a run directory."""
     prefix = str(finished / "model.ckpt-8")
     output = run(folder, do_train=True, init_checkpoint=prefix)
     start, name = weights(output, 0), "bert/pooler/dense/kernel"
@@ -369,13 +369,13 @@ def test_init_checkpoint_initializes_weights_but_not_slots(finished, folder):
     assert start["global_step"] == 0
     output = run(folder, "eval", do_eval=True, init_checkpoint=str(finished))
     assert results(output) == {**results(finished), "global_step": 0}
-    for given in ({"init_checkpoint": str(folder)}, {}):
+    for flags in ({"init_checkpoint": str(folder)}, {}):
         with pytest.raises(InputError, match=rf"--init_checkpoint.*{folder}"):
-            run(folder, "new", do_eval=True, **given)
+            run(folder, "new", do_eval=True, **flags)
 
 
 @pytest.mark.slow
-def test_weights_missing_or_unused_are_errors_unless_allowed(finished, folder):
+def test_missing_or_unused_weights_are_errors_unless_allowed(finished, folder):
     arrays = weights(finished)
     bert = {n: a for n, a in arrays.items() if n.startswith("bert/")}
     prefix = str(folder / "bert.ckpt")

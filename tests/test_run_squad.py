@@ -73,7 +73,7 @@ def test_training_learns_to_find_names(trained):
     assert results["exact_match"] > 80
     assert results["total"] == 40
     predictions = read_json(trained / "predictions.json")
-    # In the casing of the context, although the model is uncased.
+    # Predictions have the casing of the context, although the model is uncased.
     assert {p.split()[0] for p in predictions.values()} & {"Anna", "Bob"}
     assert not (trained / "null_odds.json").exists()
     assert read_json(trained / "task.json")["kind"] == "squad"
@@ -106,12 +106,12 @@ def values(n_best, key):
 def test_predictor_answers_equal_do_predict(folder, trained, pad_to, capsys):
     before = read_json(trained / "predictions.json")
     run(folder, do_predict=True, eval_pad_to=pad_to)
-    shown = capsys.readouterr().err
-    assert "Tokenizing: 100%" in shown
-    assert "Decoding: 100%" in shown
+    errors = capsys.readouterr().err
+    assert "Tokenizing: 100%" in errors
+    assert "Decoding: 100%" in errors
     answers = read_json(trained / "predictions.json")
     assert answers == before
-    # What training with this --eval_pad_to writes.
+    # As if the model was trained with this --eval_pad_to.
     task = read_json(trained / "task.json") | {"pad_to": pad_to}
     (trained / "task.json").write_text(json.dumps(task))
     paragraphs = read_json(folder / "dev.json")["data"][0]["paragraphs"]
@@ -130,7 +130,7 @@ def test_predictor_answers_equal_do_predict(folder, trained, pad_to, capsys):
             assert ours == pytest.approx(values(n_best[name], key), abs=1e-5)
 
 
-def test_predictions_have_their_own_threshold(trained, tmp_path):
+def test_predict_can_change_the_threshold(trained, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(trained, copy)
     task = read_json(copy / "task.json")

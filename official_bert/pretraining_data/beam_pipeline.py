@@ -50,7 +50,7 @@ BlockKey = tuple[int, int]
 # The text of a block, or an error message about its file.
 Block = tuple[BlockKey, Corpus | str]
 
-# Pairs and their sequences; or pairs without a random B and the tokens of A.
+# Pairs and their sequences; or pairs without a random B, and the tokens of A.
 Instances = tuple[KeyedPairs, Ints]
 
 # Kinds of keys: a bucket, or a range of documents.
@@ -87,7 +87,7 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
 
 def _read_json(settings: Settings, name: str) -> Any:
     path = os.path.join(settings.corpus_directory, name)
-    # The file does not exist if there is no text, or if there are no records.
+    # Without text, or without records, the file does not exist.
     return json.loads(files.read_text(path)) if files.exists(path) else {}
 
 
@@ -203,7 +203,7 @@ def begin_block(
         return
     [place] = places
     options = settings.options
-    first, token, num_documents, _ = place
+    first, first_token, num_documents, _ = place
     rounds = [
         parallel.begin_pairs(text, i, first, num_documents, options)
         for i in range(options.dupe_factor)
@@ -212,21 +212,21 @@ def begin_block(
     is_incomplete = parallel.lacks_segment(pairs, options)
     complete, incomplete = pairs[~is_incomplete], pairs[is_incomplete]
     sequences = instance_records.make_sequences(text, complete, settings)
-    complete[:, :2] += token
+    complete[:, :2] += first_token
     yield from _by_bucket(complete, sequences, place)
     for number, rows in parallel.grouped(
         incomplete[:, 2] // _DOCUMENTS_PER_RANGE
     ):
         part = incomplete[rows]
         ids = text.tokens(part[:, 0], part[:, 1])
-        part[:, :2] += token
+        part[:, :2] += first_token
         yield (_RANGE, number), (part, ids)
     for number, rows in parallel.grouped(
         np.arange(first, first + len(text)) // _DOCUMENTS_PER_RANGE
     ):
         start, end = int(rows[0]), int(rows[-1]) + 1
-        begins_at = place._replace(first_document=first + start)
-        yield (_RANGE, number), (begins_at, text.part(start, end))
+        range_place = place._replace(first_document=first + start)
+        yield (_RANGE, number), (range_place, text.part(start, end))
 
 
 def finish_pairs(
@@ -250,8 +250,8 @@ def finish_pairs(
         spans = pairs.copy()  # Indices into `ids` followed by `text.ids`.
         spans[:, :2] += shifts[rows, np.newaxis]
         spans[:, 2:4] += len(ids)
-        both = dataclasses.replace(text, ids=np.concatenate([ids, text.ids]))
-        sequences = instance_records.make_sequences(both, spans, settings)
+        joined = dataclasses.replace(text, ids=np.concatenate([ids, text.ids]))
+        sequences = instance_records.make_sequences(joined, spans, settings)
         yield from _by_bucket(pairs, sequences, place)
 
 
@@ -265,9 +265,10 @@ def _by_bucket(
 def encode_bucket(
     group: tuple[Any, Iterable[Instances]], settings: Settings
 ) -> Iterator[tuple[int, Any]]:
-    """Writes a bucket's records; yields their places, by output file number.
+    """Writes a bucket's records; yields their position for each output file.
 
-    Also yields the counts of the records, with the number -1.
+    The keys are the numbers of the output files. Also yields the counts of the
+    records, with the key -1.
     """
     (_, bucket), parts = group
     pairs, sequences = map(np.concatenate, zip(*parts, strict=True))
@@ -303,7 +304,7 @@ def join_buckets(group: tuple[int, Iterable[Any]], settings: Settings) -> None:
 
 
 def _make_pipeline(options: CreatePretrainingData) -> Any:
-    """Returns an empty pipeline; runner and options are checked."""
+    """Returns an empty pipeline, after checking the runner and its options."""
     try:
         import apache_beam
         from apache_beam.options.pipeline_options import PipelineOptions

@@ -27,8 +27,8 @@ from official_bert.pretraining_data.settings import Settings
 Ints = npt.NDArray[np.int32]
 Offsets = npt.NDArray[np.int64]
 
-# The ids of consecutive lines, and the length of each line in tokens; -1 for a
-# blank line.
+# The ids of consecutive lines, and the length of each line in tokens, -1 for
+# blank lines.
 Block = tuple[Ints, Offsets]
 
 # The limits of a block. A line may be a whole article.
@@ -71,8 +71,8 @@ class Corpus:
         """Yields ranges of documents with about `num_sentences` sentences."""
         first = 0
         while first < len(self):
-            wanted = self.documents[first] + num_sentences
-            end = bisect.bisect_left(self.documents[:-1], wanted, first + 1)
+            target = self.documents[first] + num_sentences
+            end = bisect.bisect_left(self.documents[:-1], target, first + 1)
             yield first, end
             first = end
 
@@ -102,7 +102,10 @@ class Corpus:
 def blocks_of_lines(
     lines: Iterable[str], whole_documents: bool = False
 ) -> Iterator[list[str]]:
-    """Yields lines in blocks, in larger ones with `whole_documents`."""
+    """Yields lines in blocks of limited size.
+
+    With `whole_documents`, blocks are larger and end at blank lines.
+    """
     scale = _WHOLE_DOCUMENTS if whole_documents else 1
     block: list[str] = []
     room = scale * _CHARACTERS_PER_BLOCK
@@ -120,8 +123,8 @@ def blocks_of_lines(
 def tokenize(settings: Settings, lines: Sequence[str]) -> Block:
     """Tokenizes lines of one sentence each.
 
-    As in the original implementation, a line is left out if the tokenizer
-    removes all its characters. Such a line does not end a document.
+    As in the original implementation, a line is omitted if the tokenizer
+    removes all its characters. Unlike a blank line, it ends no document.
     """
     texts = [line.strip() for line in lines]
     ids, row_splits = settings.tokenizer.encode_lines(texts)

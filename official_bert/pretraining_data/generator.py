@@ -37,7 +37,7 @@ from official_bert.pretraining_data.settings import Settings
 
 
 class Instance(NamedTuple):
-    """A pair, and its masked tokens: none with --masking=dynamic."""
+    """A pair and its masked tokens. With --masking=dynamic, there are none."""
 
     pair: Pair
     positions: list[int]
@@ -47,14 +47,14 @@ class Instance(NamedTuple):
 def run(options: CreatePretrainingData) -> None:
     """Writes the instances of `options.input_file` to `options.output_file`.
 
-    Raises `InputError` if text, vocabulary or model do not fit the options, or
-    the disk is full. The output files are then unchanged.
+    Raises `InputError` if the text, the vocabulary or the config does not fit
+    the options, or if the disk is full. The output files are then unchanged.
     """
     for name in options.output_files():
         files.make_directory(os.path.dirname(name) or ".")
     names = files.expand(options.input_file)
     logging.info("Reading %s", listed(names))
-    # On SIGTERM, for example from a scheduler, cleans up as on Ctrl-C.
+    # SIGTERM, for example from a scheduler, cleans up like Ctrl-C.
     with signals.temporary_handler(_exit, signal.SIGTERM):
         if options.runner:
             # Beam takes long to import and is an optional dependency.
@@ -77,10 +77,10 @@ def _run_serially(options: CreatePretrainingData, names: Sequence[str]) -> None:
     text = read_corpus(settings, names)
     rng = random.Random(options.random_seed)
     instances = create_instances(text, settings, rng)
-    shown = progress.bar(
+    with_bar = progress.bar(
         instances, description="Writing records", unit=" instances"
     )
-    batches = feature_batches(shown, text, settings)
+    batches = feature_batches(with_bar, text, settings)
     records = instance_records.encode(batches, settings)
     instance_records.write(records, options, text.num_tokens)
 

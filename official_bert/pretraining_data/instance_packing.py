@@ -26,8 +26,8 @@ from official_bert.inputs import schemas
 # {feature: int or float32 [n, length]}
 Columns = Mapping[str, npt.NDArray[Any]]
 
-# Batches of 512 instances. With eight of them, 0.1% of the positions are
-# padding on Wikipedia; more batches reduce this only slightly.
+# The number of batches, of 512 instances each, that are packed together. On
+# Wikipedia, eight leave 0.1% padding; more batches reduce this only slightly.
 _BATCHES_PER_PACK = 8
 
 # The remaining room for tokens and for predictions, and the instances.
@@ -45,12 +45,11 @@ class Limits(NamedTuple):
 def best_fit(
     lengths: Sequence[int], counts: Sequence[int], limits: Limits
 ) -> list[list[int]]:
-    """Puts each instance, longest first, into the fullest row with room for it.
+    """Puts each instance, longest first, into the fullest row where it fits.
 
     Instances have `lengths` tokens and `counts` masked tokens, within `limits`.
     Returns the indices of the instances in each row, ascending. Rows are sorted
-    by their first instances, so their order is as random as that of the
-    instances.
+    by their first instances, so they are in random order if the instances are.
     """
     rows: list[_Row] = []  # The fullest first.
     by_room = operator.itemgetter(0)
@@ -75,8 +74,8 @@ def pack_batches(
 ) -> Iterator[Columns]:
     """Packs a few batches at a time, in bounded memory.
 
-    All batches except the last must have the same size. Packed batches are not
-    larger.
+    All batches except the last must have the same size, which packed batches
+    do not exceed.
     """
     remaining = iter(batches)
     while group := list(itertools.islice(remaining, _BATCHES_PER_PACK)):

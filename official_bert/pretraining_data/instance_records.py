@@ -22,7 +22,7 @@ from official_bert.pretraining_data.settings import Settings
 BATCH_SIZE = 512
 
 # If a larger share of the text is in no instance, there is a warning.
-_MOST_DROPPED = 0.5
+_MAX_SHARE_DROPPED = 0.5
 
 _Bools = npt.NDArray[np.bool_]
 
@@ -79,19 +79,20 @@ def make_features(
 ) -> Columns:
     """Masks sequences in place; returns features of `pretraining_schema`.
 
-    Returns features of `unmasked_schema` if `masked` is None.
+    If `masked` is None, masks nothing and returns features of
+    `unmasked_schema`.
     """
     layout = make_layout(pairs, input_ids.shape[1])
     if masked is None:
-        others = _word_features(input_ids, layout, settings)
+        mask_features = _word_features(input_ids, layout, settings)
     else:
-        others = _mask(input_ids, masked, settings)
+        mask_features = _mask(input_ids, masked, settings)
     return {
         "input_ids": input_ids,
         "input_mask": layout.is_token.astype(np.uint8),
         "segment_ids": layout.is_segment_b.astype(np.uint8),
         "next_sentence_labels": pairs[:, 4:5],  # `is_random_next`.
-        **others,
+        **mask_features,
     }
 
 
@@ -161,10 +162,10 @@ def encode(
 
 
 def _count(columns: Columns, options: CreatePretrainingData) -> Counter[str]:
-    """Counts records, instances and tokens, without padding.
+    """Counts records, instances, and tokens without padding.
 
-    `kept` is the number of tokens of documents that the documents' own
-    instances contain: all but [CLS], [SEP] and random segments B.
+    `kept` counts the tokens of the text that instances of their own document
+    contain: all tokens except [CLS], [SEP] and random segments B.
     """
     # The number of each token's instance in the record, from 1; 0: padding.
     instances = columns["input_mask"].astype(np.int64)
@@ -172,20 +173,21 @@ def _count(columns: Columns, options: CreatePretrainingData) -> Counter[str]:
     labels = columns["next_sentence_labels"].astype(np.bool_)
     is_random = labels & (options.nsp == "next")
     is_random_token = np.take_along_axis(is_random, instances - 1, axis=1)
-    # The [SEP] after a random B is not counted either.
+    # A random segment B, with the [SEP] after it.
     is_other = columns["segment_ids"].astype(np.bool_) & is_random_token
-    num_kept = np.count_nonzero((instances > 0) & ~is_other)
+    num_own = np.count_nonzero((instances > 0) & ~is_other)
     num_special = num_instances * (2 if options.nsp == "none" else 3)
+    num_special -= np.count_nonzero(is_random)  # These [SEP] are in `is_other`.
     return Counter(
         records=len(instances),
         instances=int(num_instances),
         tokens=int(np.count_nonzero(instances)),
-        kept=int(num_kept - num_special + np.count_nonzero(is_random)),
+        kept=int(num_own - num_special),
     )
 
 
 def _with_masking(columns: Columns, values: schemas.Masking) -> Columns:
-    """Adds the fields of a `Masking` as features, equal in all records."""
+    """Adds the fields of a `Masking` as features; all records have the same."""
     shape = len(columns["input_ids"]), 1
     fields = {
         name: np.full(shape, value, "f4" if isinstance(value, float) else "i4")
@@ -239,7 +241,7 @@ def report(
     )
     dropped = 1 - counts["kept"] / (options.dupe_factor * num_tokens_read)
     logging.info("Dropped or truncated %.1f%% of the tokens", 100 * dropped)
-    if dropped > _MOST_DROPPED:
+    if dropped > _MAX_SHARE_DROPPED:
         logging.warning(
             "Most of the text is in no instance, because lines are longer than "
             "--max_seq_length=%d. Write one sentence per line, or use "

@@ -9,8 +9,8 @@ token becomes [MASK] (80%) or a random token (10%), or is kept (10%)::
             [CLS] my   dog is hairy  [SEP]     10%
 
 `mask_sequence` draws random numbers in the order of the original
-implementation. In `mask_sequences`, random numbers depend only on the key of a
-sequence and on the position, so that any sequences can be masked together.
+implementation. In `mask_sequences`, they depend only on the key of a sequence
+and on the position, so that any sequences can be masked together.
 """
 
 import itertools
@@ -70,8 +70,8 @@ def mask_sequence(
         candidates = [*itertools.chain(*ngrams)]
     else:
         rng.shuffle(candidates)
-    # The share among tokens that are not replaced by [MASK]: exactly 0.5 by
-    # default, as in the original.
+    # The share of kept tokens among those that [MASK] does not replace: by
+    # default exactly 0.5, as in the original.
     keep_share /= (keep_share + random_share) or 1.0
     chosen: dict[int, int] = {}
     for group in candidates:
@@ -97,8 +97,8 @@ def whole_words(
 ) -> list[Sequence[int]]:
     """Groups the positions of tokens by words, without [CLS] and [SEP].
 
-    A continuation ("##...") joins the token before it. If segment B starts with
-    one, that token is in segment A, as in the original implementation.
+    A continuation ("##...") joins the token before it. As in the original
+    implementation, that token is in segment A if B starts with a continuation.
     """
     words: list[list[int]] = []
     for position, continues in zip(positions, is_continuation, strict=True):
@@ -124,7 +124,7 @@ def divide_into_ngrams(
     """Divides the words of a sequence into consecutive n-grams.
 
     An n-gram can contain the end of A and the start of B, as in ALBERT's code.
-    The last one may be cut off. N-grams do not overlap, as in section 3.1 of
+    The last n-gram may be cut off. N-grams do not overlap, as in section 3.1 of
     Joshi et al., 2019 (SpanBERT).
     """
     weights = ngram_probabilities(max_ngram).tolist()
@@ -208,7 +208,7 @@ def _choose(
     is_start: _Bools,
     num_to_predict: _Ints,
 ) -> _Bools:
-    """Marks whole words, in the given order, while there is room."""
+    """Marks the tokens of whole words, in a given order, while they fit."""
     word_of_place = np.cumsum(is_start, axis=1) - 1  # [n, S]
     n, length = is_maskable.shape
     rows = np.arange(n)
@@ -236,5 +236,5 @@ def _draw(replacements: Replacements, drawn: _Keys) -> _Ints:
     # The remainder of 32 bits favors no token by more than V / 2**32.
     index = (drawn & np.uint64(2**32 - 1)) % np.uint64(len(token_ids))
     is_random = share >= 1 - random_share
-    other = np.where(is_random, token_ids[index.astype(np.intp)], KEEP)
-    return np.where(share < mask_share, mask_id, other)
+    unmasked = np.where(is_random, token_ids[index.astype(np.intp)], KEEP)
+    return np.where(share < mask_share, mask_id, unmasked)

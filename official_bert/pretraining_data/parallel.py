@@ -8,7 +8,7 @@ encode       bucket -> records           sorted by key
 
 Each document has its own random stream in each round, which also gives each
 pair a key; the key determines the sentences of a random B, the masks and the
-position in the output. So the records do not depend on the number of processes.
+position in the output. Thus, records do not depend on the number of processes.
 
 Memory depends on the longest document, not on the size of the corpus: a worker
 holds one block of lines, work item or bucket, and the main process holds two
@@ -148,8 +148,8 @@ def begin_pairs(
 ) -> KeyedPairs:
     """Returns the pairs of consecutive documents, without random segments B.
 
-    `first` is the number of the first of them, and `num_documents` the number
-    of documents in the corpus.
+    `first` is the index in the corpus of the first of these documents, and
+    `num_documents` the number of documents in the corpus.
     """
     rows = array.array("q")  # A list takes seven times the memory.
     for index, document in enumerate(documents, first):
@@ -177,24 +177,24 @@ def add_random_segments(
     The segments depend only on the document and on the key of the pair.
     """
     rows = np.flatnonzero(lacks_segment(pairs, options))
-    start_a, end_a, number, wanted, _, key = pairs[rows].T
+    start_a, end_a, number, target_length, _, key = pairs[rows].T
     key = ~key.astype(np.uint64)  # Not the key itself: `masking` uses it.
     begin, end = documents.documents[number], documents.documents[number + 1]
     drawn = masking.random_numbers(key, np.zeros_like(begin))
     rank = drawn % (end - begin).astype(np.uint64)
     sentence = begin + rank.astype(np.int64)
     start_b = documents.sentences[sentence]
-    reached = np.searchsorted(documents.sentences, start_b + wanted)
-    end_b = documents.sentences[np.clip(reached, sentence + 1, end)]
+    end_sentence = np.searchsorted(documents.sentences, start_b + target_length)
+    end_b = documents.sentences[np.clip(end_sentence, sentence + 1, end)]
 
     # Tokens are removed from the longer segment until both have the same
     # length, then from both in turn.
     length_a, length_b = end_a - start_a, end_b - start_b
     excess = np.maximum(length_a + length_b + 3 - options.max_seq_length, 0)
     until_equal = np.minimum(np.abs(length_a - length_b), excess)
-    of_a = np.where(length_a > length_b, until_equal, 0)
-    of_a += (excess - until_equal) // 2
-    spans = (start_a, end_a, of_a), (start_b, end_b, excess - of_a)
+    excess_a = np.where(length_a > length_b, until_equal, 0)
+    excess_a += (excess - until_equal) // 2
+    spans = (start_a, end_a, excess_a), (start_b, end_b, excess - excess_a)
     for i, (start, end, num_removed) in enumerate(spans):
         row = np.repeat(np.arange(len(rows)), num_removed)
         drawn = masking.random_numbers(key[row], 1 + i + 2 * masking.ranks(row))
@@ -206,17 +206,17 @@ def add_random_segments(
 
 def num_buckets(summary: Summary, options: CreatePretrainingData) -> int:
     """Returns the number of buckets, from an estimated number of instances."""
-    # With a random B, the remaining sentences of the document are used again.
-    full = 1.5 * summary.num_tokens / (options.max_seq_length - 3)
+    # 1.5, because the sentences that a random B replaces are used again.
+    num_full = 1.5 * summary.num_tokens / (options.max_seq_length - 3)
     # Each instance takes at least one sentence.
-    per_round = min(summary.num_sentences, summary.num_documents + full)
+    per_round = min(summary.num_sentences, summary.num_documents + num_full)
     return 1 + int(options.dupe_factor * per_round / _INSTANCES_PER_BUCKET)
 
 
 def by_bucket(
     pairs: KeyedPairs, num_buckets: int
 ) -> Iterator[tuple[int, Offsets]]:
-    """Yields each bucket and its rows; keys ascend from bucket to bucket."""
+    """Yields each bucket and its rows. Later buckets have larger keys."""
     high_bits = pairs[:, _KEY] >> (_KEY_BITS - 31)
     return grouped(high_bits * num_buckets >> 31)
 

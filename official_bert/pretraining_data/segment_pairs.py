@@ -6,9 +6,9 @@ Segment B depends on `--nsp`::
     sop   sentence order: B follows A, or precedes it
     none  there is no B
 
-A random B is added in a second step, which needs only the other document. If
-the second step draws from the same stream, before the next pair is made, random
-numbers have the order of the original implementation.
+A random B is added in a second step, which needs only the other document. To
+draw random numbers in the order of the original implementation, use one stream
+for both steps, and run the second step before the next pair is made.
 """
 
 import bisect
@@ -26,7 +26,7 @@ class Pair(NamedTuple):
     """Two segments as spans of the corpus; B may be empty.
 
     Until `add_random_segment` is called, the fields of a random B are not a
-    span, but the number of a document and the wanted length.
+    span, but the number of its document and its target length.
     """
 
     start_a: int
@@ -123,7 +123,7 @@ def _ordered_pairs(
     """Yields sentence order pairs: section 3.1 of Lan et al., 2019 (ALBERT)."""
     start, last = 0, len(document) - 1
     while start < last:
-        # At least two sentences, if the document has two left.
+        # At least two sentences, unless only one remains.
         end = max(_reach(document, start, target_length), start + 2)
         end = min(end, last)
         first_token, end_token = document[start], document[end]
@@ -157,7 +157,7 @@ def _reach(document: Document, start: int, length: int) -> int:
 
 
 def _truncate(pair: Pair, max_num_tokens: int, rng: random.Random) -> Pair:
-    """Removes tokens at random ends of the longer segment until both fit."""
+    """Removes tokens from random ends of the longer segment until both fit."""
     start_a, end_a, start_b, end_b, is_random_next = pair
     length_a, length_b = end_a - start_a, end_b - start_b
     for _ in range(length_a + length_b - max_num_tokens):

@@ -83,7 +83,7 @@ def _sentences(paragraph: str) -> list[str]:
 
 
 class Summary(NamedTuple):
-    """The numbers that `report` logs or checks."""
+    """What `report` logs and checks."""
 
     num_documents: int
     num_sentences: int
@@ -110,7 +110,7 @@ def summarize(text: Corpus, settings: Settings) -> Summary:
 def report(
     summary: Summary, names: Sequence[str], options: CreatePretrainingData
 ) -> None:
-    """Logs the size of the text of files, and warns about its documents.
+    """Logs the size of the text, and warns of unsuitable documents.
 
     Raises `InputError` if there are no documents.
     """

@@ -51,12 +51,12 @@ class Settings:
     def num_to_predict(self) -> npt.NDArray[np.int64]:
         """The number of tokens to mask for each sequence length; at least 1.
 
-        [CLS] and [SEP] count as tokens; numbers are rounded half to even.
+        Lengths include [CLS] and [SEP]. Numbers are rounded half to even.
         """
         options = self.options
         lengths = np.arange(options.max_seq_length + 1)
-        wanted = np.rint(lengths * options.masked_lm_prob).astype(np.int64)
-        return np.clip(wanted, 1, options.max_predictions_per_seq)
+        counts = np.rint(lengths * options.masked_lm_prob).astype(np.int64)
+        return np.clip(counts, 1, options.max_predictions_per_seq)
 
     @functools.cached_property
     def dynamic_masking(self) -> schemas.Masking:
@@ -87,7 +87,7 @@ class Settings:
     def check_vocabulary(self) -> None:
         """Raises `InputError` unless the vocabulary fits the options.
 
-        Warns if it seems to be of another casing.
+        Warns if its casing does not seem to be that of the options.
         """
         vocab, options = self.tokenizer.vocab, self.options
         require_tokens(vocab, options.vocab_file, _REQUIRED_TOKENS)

@@ -34,12 +34,12 @@ class Workers:
         self.settings = settings
         self._num_workers = num_workers
         self._pool: futures.ProcessPoolExecutor | None = None
-        # Child processes that are not of this pool.
-        self._others: list[BaseProcess] = []
+        # Child processes that do not belong to this pool.
+        self._other_children: list[BaseProcess] = []
 
     def __enter__(self) -> "Workers":
         if self._num_workers > 1:
-            self._others = multiprocessing.active_children()
+            self._other_children = multiprocessing.active_children()
             self._pool = futures.ProcessPoolExecutor(
                 self._num_workers,
                 multiprocessing.get_context(_start_method()),
@@ -52,7 +52,7 @@ class Workers:
                     for _ in range(self._num_workers):
                         self._pool.submit(int)  # Starts a process.
                 except (OSError, BrokenProcessPool) as error:
-                    # Python would wait for the workers that were started.
+                    # Otherwise, Python waits for the workers that started.
                     self._kill_workers()
                     raise InputError(
                         f"--num_workers={self._num_workers}: the processes "
@@ -67,14 +67,14 @@ class Workers:
             # while it shuts down never returns.
             numbers = (signal.SIGINT, signal.SIGTERM)
             with signals.temporary_handler(signal.SIG_IGN, *numbers):
-                # A worker may wait forever for a lock that a killed one held.
+                # A worker may wait forever for the lock of a killed worker.
                 if error:
                     self._kill_workers()
                 self._pool.shutdown(cancel_futures=True)
 
     def _kill_workers(self) -> None:
         for process in multiprocessing.active_children():
-            if process not in self._others:
+            if process not in self._other_children:
                 process.kill()
                 process.join()
 

@@ -17,12 +17,12 @@ from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.task import Task
 from official_bert.tasks.text import TextTask
 
-# The classes of tasks by their name in `task.json`.
+# {`kind` in `task.json`: the class of the task}.
 KINDS: dict[str, type[Task]] = {
     task.kind: task for task in (TextTask, ChoiceTask, TaggingTask, SquadTask)
 }
 
-# The functions that make a task, by its name in `--task_name`.
+# {value of `--task_name`: the function that makes the task}.
 _MAKERS: dict[str, Callable[[RunClassifier], Task]] = {
     **dict.fromkeys(glue.TASKS, glue.make),
     "xnli": xnli.make,
@@ -34,7 +34,7 @@ _MAKERS: dict[str, Callable[[RunClassifier], Task]] = {
 
 
 def get(options: RunClassifier) -> Task:
-    """Returns the task that `--task_name` names, in any case."""
+    """Returns the task of `--task_name`, which may be in any case."""
     if options.resolved_task not in _MAKERS:
         near = difflib.get_close_matches(options.resolved_task, _MAKERS, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
@@ -49,7 +49,8 @@ def get(options: RunClassifier) -> Task:
         long_documents = LongDocuments(mode, stride, options.window_pooling)
         task = dataclasses.replace(task, long_documents=long_documents)
     elif options.is_set("long_document"):
-        raise options.error("long_document", "does not support tagging.")
+        message = "does not support tagging. Omit it."
+        raise options.error("long_document", message)
     head = PoolingHead(options.feature_layers, options.bilstm_units)
     return dataclasses.replace(task, pooling_head=head)
 
@@ -63,6 +64,7 @@ def from_json(values: dict[str, Any]) -> Task:
     if values["kind"] not in KINDS:
         raise InputError(
             f"A task's kind must be one of {', '.join(KINDS)}. Received: "
-            f"{values['kind']!r}. If a newer version wrote it, install it."
+            f"{values['kind']!r}. If a newer version of official_bert wrote "
+            "task.json, install that version."
         )
     return KINDS[values["kind"]].from_json(values)

@@ -67,14 +67,14 @@ class ChoiceColumns(NamedTuple):
     has_header: bool = True  # Whether tables begin with a header.
     required: tuple[str, ...] = ()  # Columns that a table must have.
 
-    def example(self, given: Mapping[str, Any], where: str) -> ChoiceExample:
+    def example(self, cells: Mapping[str, Any], where: str) -> ChoiceExample:
         """Makes an example without a label from a JSON object or a row.
 
         `where` is the example's `guid`, and the start of error messages.
         """
-        choices, _ = self.find_choices(given, where)
-        context = given.get(self.context)
-        question = given.get(self.question) or ""
+        choices, _ = self.find_choices(cells, where)
+        context = cells.get(self.context)
+        question = cells.get(self.question) or ""
         if question and not context:
             context, question = question, ""
         for text in (context, question, *choices):
@@ -88,7 +88,7 @@ class ChoiceColumns(NamedTuple):
         return ChoiceExample(where, str(context), texts, None, question)
 
     def find_choices(
-        self, given: Mapping[str, Any], where: str
+        self, cells: Mapping[str, Any], where: str
     ) -> tuple[list[str], Sequence[str]]:
         """Returns the choices of an example, and their labels, if any.
 
@@ -96,25 +96,30 @@ class ChoiceColumns(NamedTuple):
         the ARC data set), or the cells of several columns. Empty cells at the
         end are not choices.
         """
-        value: Any = given.get(self.choices)
-        texts, names = value, []
+        value: Any = cells.get(self.choices)
+        texts, labels = value, []
         columns = self.choices.split(",")
         if isinstance(value, dict):
-            texts, names = value.get("text"), value.get("label", [])
-        elif len(columns) > 1 and all(name in given for name in columns[:2]):
-            value = texts = [given.get(name) for name in columns]
+            texts, labels = value.get("text"), value.get("label", [])
+        elif len(columns) > 1 and all(name in cells for name in columns[:2]):
+            value = texts = [cells.get(name) for name in columns]
             while texts and (texts[-1] is None or not str(texts[-1]).strip()):
                 texts.pop()
-        are_lists = isinstance(texts, list) and isinstance(names, list)
-        if not are_lists or len(texts) < 2 or len(names) not in (0, len(texts)):
+        is_valid = (
+            isinstance(texts, list)
+            and isinstance(labels, list)
+            and len(texts) >= 2
+            and len(labels) in (0, len(texts))
+        )
+        if not is_valid:
             raise InputError(
                 f"{where}: {self.choices!r} must name a list of at least two "
                 "texts, an object with the lists `text` and `label`, or at "
                 "least two columns, separated by commas. Received: "
-                f"{quoted(value)}. The columns are {listed(given)}. In "
+                f"{quoted(value)}. The columns are {listed(cells)}. In "
                 "training, check --choices_column."
             )
-        return texts, names
+        return texts, labels
 
 
 DEFAULT_COLUMNS = ChoiceColumns()
@@ -149,7 +154,7 @@ class ChoiceTask(Task):
             )
 
     def schema(self, max_seq_length: int) -> Schema:
-        """Returns the features of C sequences, and of the label's index."""
+        """Returns the features of C sequences, and the label's index."""
         return {
             **text_schema(max_seq_length, self.num_choices),
             "label_ids": Feature(1),
@@ -159,7 +164,7 @@ class ChoiceTask(Task):
     def feature_rows(
         self, examples: Examples, tokenizer: Tokenizer, max_seq_length: int
     ) -> Iterator[FeatureRow]:
-        """Yields one feature per example, of C sequences."""
+        """Yields one feature per example, with a sequence per choice."""
         special = text_inputs.special_ids(tokenizer.vocab)
         texts = (text for e in examples for text in (e.context, *e.texts))
         ids = tokenizer.tokenize_lines_to_ids(texts)
@@ -172,8 +177,8 @@ class ChoiceTask(Task):
                 )
                 sequences.append(text_inputs.text_features(*pair, special))
             row = {k: [s[k] for s in sequences] for k in sequences[0]}
-            others = {"label_ids": [example.label or 0], "is_real_example": [1]}
-            yield FeatureRow(number, row | others)
+            label = {"label_ids": [example.label or 0], "is_real_example": [1]}
+            yield FeatureRow(number, row | label)
 
     def labels_of(self, example: ChoiceExample) -> Sequence[Any]:
         return () if example.label is None else (example.label,)
@@ -209,22 +214,22 @@ class ChoiceTask(Task):
         shares = [1 / len(example.choices) for example in examples]
         return {"accuracy": float(np.mean(shares))}
 
-    def parse(self, given: Any, where: str) -> ChoiceExample:
+    def parse(self, value: Any, where: str) -> ChoiceExample:
         """Makes an example from an object with `columns` or default keys."""
-        if not isinstance(given, dict):
-            is_json = isinstance(given, str) and given.startswith("{")
+        if not isinstance(value, dict):
+            is_json = isinstance(value, str) and value.startswith("{")
             advice = " Use --input_format=jsonl." if is_json else ""
             raise InputError(
                 f"{where}: must be an object with {self.columns.context} or "
                 f"{self.columns.question}, and {self.columns.choices}. "
-                f"Received: {quoted(given)}.{advice}"
+                f"Received: {quoted(value)}.{advice}"
             )
-        by_default = {
-            getattr(self.columns, name): given[name]
+        renamed = {
+            getattr(self.columns, name): value[name]
             for name in ("context", "choices", "question")
-            if name in given
+            if name in value
         }
-        example = self.columns.example({**by_default, **given}, where)
+        example = self.columns.example({**renamed, **value}, where)
         if len(example.choices) > self.num_choices:
             raise InputError(
                 f"{where}: must have at most {self.num_choices} choices, like "
@@ -245,18 +250,18 @@ def mask_missing_choices(logits: Any, input_mask: Any) -> Any:
 
     `input_mask` is int [B, C, S].
     """
-    is_there = tf.reduce_any(input_mask > 0, axis=-1)
-    return tf.where(is_there, logits, -1e9)
+    has_tokens = tf.reduce_any(input_mask > 0, axis=-1)
+    return tf.where(has_tokens, logits, -1e9)
 
 
 def make(options: RunClassifier) -> ChoiceTask:
     """Returns the task of the user's own questions."""
     splits = options.used_splits
     names = files.list_directory(options.data_dir)
-    possible = (
+    formats = (
         f for f in ("jsonl", "csv", "tsv") if f"{splits[0]}.{f}" in names
     )
-    options = dataclasses.replace(options, task_name=next(possible, "jsonl"))
+    options = dataclasses.replace(options, task_name=next(formats, "jsonl"))
     columns = _choice_columns(options)
     data = OwnChoices(options, columns)
     data.require_same_columns()
@@ -270,12 +275,13 @@ def make(options: RunClassifier) -> ChoiceTask:
 
 
 def _choice_columns(options: RunClassifier) -> ChoiceColumns:
-    """Returns the columns that flags name, or that look like choices."""
+    """Returns the columns of the flags; by default, detects choice columns."""
     is_by_number = options.choices_column.replace(",", "").isdecimal()
     if is_by_number and options.has_header is None:
         raise InputError(
-            f"--choices_column={options.choices_column} gives numbers: add "
-            "--nohas_header if the first line is an example, or --has_header."
+            f"--choices_column={options.choices_column} names columns by "
+            "number. Add --nohas_header if the first line is an example, "
+            "otherwise --has_header."
         )
     question = options.question_column or DEFAULT_COLUMNS.question
     columns = ChoiceColumns(
@@ -286,19 +292,20 @@ def _choice_columns(options: RunClassifier) -> ChoiceColumns:
     )
     first = next(detection.read_rows(options, options.used_splits[0]))
     label, guid = options.label_column, options.id_column
-    others = (columns.context, question, label, guid)
+    other_columns = (columns.context, question, label, guid)
     candidates = filter(detection.CHOICE_COLUMN.fullmatch, first.cells)
-    names = [name for name in candidates if name not in others]
+    names = [name for name in candidates if name not in other_columns]
     is_default = columns.choices == DEFAULT_COLUMNS.choices
     if is_default and columns.choices not in first.cells and len(names) > 1:
-        logging.info("%s: the choices are in %s", first.path, ", ".join(names))
+        logging.info("%s: choices are in columns %s", first.path, listed(names))
         columns = columns._replace(choices=",".join(names))
     if options.own_format(options.used_splits[0]) == "jsonl":
         return columns  # Objects may have different keys.
     choices = columns.choices.split(",")
-    if len(choices) > 1:  # A misspelled name would be a missing choice.
+    if len(choices) > 1:
         flags = dict.fromkeys(choices, "--choices_column")
         for name in choices:
+            # A misspelled name is an error here, or would be a missing choice.
             first._replace(flags=flags).get(name)
     texts = (columns.context, columns.question)
     required = [name for name in texts if name in first.cells] + choices
@@ -307,7 +314,7 @@ def _choice_columns(options: RunClassifier) -> ChoiceColumns:
 
 @dataclasses.dataclass(frozen=True)
 class OwnChoices(OwnData):
-    """Multiple choice; examples may have different numbers of choices."""
+    """Examples, which may have different numbers of choices."""
 
     columns: ChoiceColumns
 
@@ -318,6 +325,7 @@ class OwnChoices(OwnData):
         return self.check_test_labels(examples, "the numbers of choices")
 
     def _example(self, row: Row, split: str) -> ChoiceExample:
+        # `Row.get` raises an error if there is no such column.
         if self.options.question_column is not None:
             row.get(self.options.question_column)
         # The default context is optional where there is a question.
@@ -331,8 +339,8 @@ class OwnChoices(OwnData):
         return example._replace(guid=guid, label=label)
 
     def label(self, row: Row) -> int:
-        texts, names = self.columns.find_choices(row.cells, row.where)
-        return row.choice(self.options.label_column, len(texts), names)
+        texts, labels = self.columns.find_choices(row.cells, row.where)
+        return row.choice(self.options.label_column, len(texts), labels)
 
 
 _ENDINGS = ("ending0", "ending1", "ending2", "ending3")

@@ -37,7 +37,7 @@ class Sentence:
 
     words: Sequence[str]
     tags: Sequence[str] | None  # One per word; None if unknown.
-    document: Sequence[str] = dataclasses.field(repr=False)  # All words of it.
+    document: Sequence[str] = dataclasses.field(repr=False)  # All its words.
     start: int = 0
     # If the words come from a text: the text, and the positions of the words.
     text: str = dataclasses.field(default="", compare=False)
@@ -83,7 +83,7 @@ class ConllData(DataSet):
         return [dataclasses.replace(s, tags=None) for s in sentences]
 
     def training_labels(self) -> tuple[str, ...]:
-        """Returns the sorted tags of the training data; logs the columns."""
+        """Returns the sorted tags of the training data; logs the first one."""
         sentences = self.read("train")
         [word, *_], [tag, *_] = sentences[0].words, sentences[0].tags or [""]
         logging.info(
@@ -98,7 +98,7 @@ class ConllData(DataSet):
     def recognizes(self, path: str) -> bool:
         """Whether a file is a CoNLL file, rather than lines of text.
 
-        It is one if most lines have a known tag, or if all lines have the same
+        In a CoNLL file, most lines have a known tag, or all lines have the same
         number of cells and blank lines separate groups of several lines.
         """
         numbered = itertools.islice(files.numbered_lines(path), 1000)
@@ -148,7 +148,10 @@ class ConllData(DataSet):
     def _has_tags(
         self, where: str, cells: Sequence[str], needs_tags: bool
     ) -> bool:
-        """Whether lines like the first one have a tag."""
+        """Whether the first line, `cells`, has a tag.
+
+        Raises `InputError` if it has no word, or no tag but needs one.
+        """
         tag = self.tag_column if self.tag_column >= 0 else len(cells) - 1
         has_tags = tag < len(cells) and tag != self.token_column
         if self.token_column >= len(cells) or (needs_tags and not has_tags):

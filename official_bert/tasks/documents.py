@@ -9,8 +9,8 @@ from official_bert.json_files import Amount
 Ids = Sequence[int]
 Pair = tuple[Ids, Ids]
 
-# A larger share of truncated texts is a warning. With --train_file, it is 1% in
-# the training data.
+# A larger share of truncated texts gives a warning. By default, a run with
+# --train_file truncates 1% of its training data.
 MAX_SHARE_TRUNCATED = 0.05
 
 _MODES = ("truncate_tail", "head_tail", "windows")

@@ -22,11 +22,11 @@ class Outputs(NamedTuple):
 
 @dataclasses.dataclass(eq=False)
 class Forward:
-    """A model that computes logits and losses of features.
+    """Computes the logits and losses of features.
 
     `max_seq_length` is the length of the longest possible feature, and
-    `batch_size` counts features over all replicas. `pad_to` is "bucket" or
-    "max", see `Task.pad_to`; both give the same outputs, up to rounding.
+    `batch_size` the number of features on all replicas together. `pad_to` is
+    "bucket" or "max"; both give the same outputs, up to rounding.
     """
 
     task: Task
@@ -103,7 +103,7 @@ class Forward:
     def _on_replica(self, batch: dict[str, Any]) -> tuple[Any, Any, Any]:
         """Returns logits, loss sums and weight sums of this replica's part."""
         replicas = self.strategy.num_replicas_in_sync
-        if replicas > 1:
+        if replicas > 1:  # Each replica is given the whole batch.
             context = tf.distribute.get_replica_context()
             replica = context.replica_id_in_sync_group
             batch = {

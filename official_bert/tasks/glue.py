@@ -54,7 +54,7 @@ class GlueRow(NamedTuple):
     test: Columns  # Columns of test sets.
     submission: str  # The name of the file to submit, without `.tsv`.
     metric: str = "accuracy"  # A metric of `text.TextTask`.
-    files: Mapping[str, str] = _FILES  # Mismatched sets are optional.
+    files: Mapping[str, str] = _FILES  # Mismatched sets may be missing.
 
 
 TASKS = {
@@ -114,7 +114,7 @@ def make_task(name: str, data_dir: str) -> TextTask:
 
 
 def task_on(data: "GlueData") -> TextTask:
-    """Returns the task on data, which may be of another benchmark."""
+    """Returns the task of a GLUE data set, or of XNLI."""
     row = data.row
     return TextTask(
         task_type="classification" if row.labels else "regression",
@@ -142,9 +142,9 @@ class GlueData(DataSet):
 
     def splits(self, mode: str) -> Sequence[str]:
         """Returns `mode`, and its mismatched set if there is one."""
-        other = f"{mode}_mismatched"
-        if other in self.row.files and files.exists(self.path(other)):
-            return [mode, other]
+        mismatched = f"{mode}_mismatched"
+        if mismatched in self.row.files and files.exists(self.path(mismatched)):
+            return [mode, mismatched]
         return [mode]
 
     def columns(self, split: str) -> Columns:
@@ -202,7 +202,7 @@ class GlueData(DataSet):
     def predictions_file(
         self, split: str, examples: Sequence[Any], predictions: Sequence[Any]
     ) -> tuple[str, str]:
-        """Returns the file to submit; scores are clipped to 0 to 5."""
+        """Returns the file to submit. Scores of STS-B are clipped to 0 to 5."""
         if not self.row.labels:
             predictions = [
                 f"{min(max(score, 0.0), 5.0):.3f}" for score in predictions

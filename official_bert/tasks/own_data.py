@@ -13,8 +13,8 @@ Columns are given by name; in TSV and CSV also by number, from 0::
     question,A,B,C,label
     What is 2 + 2?,3,4,5,B
 
-`context` or `question`, `id` and, in test data, `label` are optional. Test data
-is evaluated if every row has a known label.
+One of `context` and `question` may be missing. `id` is optional, and so is
+`label` in test data, which is evaluated if every row has a known label.
 """
 
 import abc
@@ -60,12 +60,13 @@ class OwnData(DataSet):
     def require_same_columns(self) -> None:
         """Raises `InputError` if dev or test tables have other columns.
 
-        Test data may lack the label. Named columns that are not used, and JSON
-        objects, may differ.
+        Test data may lack the label. If columns are given by name, only those
+        that are used are compared. JSON objects are not compared.
         """
         options = self.options
         by_number = options.text_a_column.isdecimal()
-        # A label column with another case would not be evaluated.
+        # A label column in another case is an error, too. In test data, it
+        # would look as if there were no labels.
         used = {name.lower() for name in options.own_columns if name}
         expected: list[str] = []
         for split in options.used_splits:
@@ -74,18 +75,18 @@ class OwnData(DataSet):
                 continue
             cells = next(self.rows(split)).cells
             names = [name for name in cells if name.isdecimal() == by_number]
-            needed = [n for n in names if by_number or n.lower() in used]
+            compared = [n for n in names if by_number or n.lower() in used]
             if split == "train":
-                expected = needed
-            differ = ({*needed} ^ {*expected}) - {options.label_column}
-            if expected and differ:
+                expected = compared
+            differing = {*compared} ^ {*expected}
+            if expected and differing - {options.label_column}:
                 raise InputError(
                     f"{path}: must have the columns {listed(expected)}, like "
                     f"the training file. Received: {listed(names)}."
                 )
 
     def guid(self, row: Row, split: str) -> str:
-        """Returns the cell of `--id_column`, or split and line."""
+        """Returns the cell of `--id_column`; by default, split and line."""
         column = self.options.id_column
         return f"{split}-{row.line}" if column is None else row.name(column)
 
@@ -107,8 +108,9 @@ class OwnData(DataSet):
     ) -> list[Any]:
         """Warns if some labels are unknown; raises `InputError` if all are.
 
-        If all rows have the same unknown value, such as -1, there are no
-        labels. `expected` describes the labels, for the message.
+        One unknown value in all rows, such as -1, means that there are no
+        labels. Returns the examples; if none has a known label, without labels.
+        `expected` describes the known labels, for the message.
         """
         missing = [e.guid for e in examples if e.label is None]
         if len(missing) == len(examples):

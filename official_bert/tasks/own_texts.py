@@ -34,7 +34,7 @@ def _lines(numbers: Sequence[Any]) -> str:
 def fit_max_seq_length(options: RunClassifier) -> RunClassifier:
     """Lowers --max_seq_length to the 99th percentile of the texts' lengths.
 
-    Only for own texts, and only if --fit_max_seq_length is set or implied.
+    Changes nothing in other tasks, or if --fit_max_seq_length is false.
     """
     is_own = options.resolved_task in tables.FORMATS
     if not (is_own and options.fit_max_seq_length):
@@ -45,14 +45,14 @@ def fit_max_seq_length(options: RunClassifier) -> RunClassifier:
     for column in filter(None, (options.text_a_column, options.text_b_column)):
         texts = [row.text(column) for row in rows]
         lengths += np.diff(tokenizer.encode_lines(texts).row_splits) + 1
-    longest = options.max_seq_length
-    wanted = int(np.percentile(lengths, 99, method="higher"))
-    # + 1, so that texts of the chosen length were not truncated.
-    length = padding.padded_length(min(wanted + 1, longest), longest, "bucket")
+    limit = options.max_seq_length
+    percentile = int(np.percentile(lengths, 99, method="higher"))
+    # + 1, because a text that fills the sequence may have been truncated.
+    length = padding.padded_length(min(percentile + 1, limit), limit, "bucket")
     logging.info(
         "--max_seq_length=%d: 99%% of the texts have at most %d tokens",
         length,
-        wanted,
+        percentile,
     )
     return dataclasses.replace(
         options, max_seq_length=length, fit_max_seq_length=False
@@ -70,11 +70,11 @@ def make(options: RunClassifier) -> TextTask:
         raise InputError(
             "Without --do_train, --output_dir must contain a fine-tuned model "
             f"with its task.json. Received: {options.output_dir!r}. Check the "
-            "path, or give a --label_file."
+            "path, or set --label_file."
         )
     mean, deviation = data.target_scale() if is_regression else (0.0, 1.0)
-    given = (options.text_a_column, options.text_b_column)
-    names = tuple(name for name in given if name is not None)
+    columns = (options.text_a_column, options.text_b_column)
+    names = tuple(name for name in columns if name is not None)
     return TextTask(
         task_type=options.task_type,
         labels=data.labels or (),
@@ -92,32 +92,32 @@ def hold_out(
     """Returns the indices of the examples to hold out.
 
     The share is nearly the same for every class, or for every range of numbers.
-    Equal texts are held out together, so that none is in both parts. A text
-    that is too frequent and classes with a single text are not held out. The
-    result does not depend on the seed of the run, so that runs can be compared.
+    Equal texts stay together, so that no text is in both parts. A text that is
+    too frequent is not held out, nor is the only text of a class. The result
+    does not depend on the seed of the run, so that runs can be compared.
     """
-    first: dict[Any, int] = {}
+    first_index: dict[Any, int] = {}
     for index, text in enumerate(texts):
-        first.setdefault(text, index)
-    copies = collections.Counter(texts)
-    indices = [*first.values()]
+        first_index.setdefault(text, index)
+    num_copies = collections.Counter(texts)
+    indices = [*first_index.values()]
     random.Random(12345).shuffle(indices)
     if isinstance(labels[0], str):
         counts = collections.Counter(labels[index] for index in indices)
         indices = [index for index in indices if counts[labels[index]] > 1]
     indices.sort(key=lambda index: labels[index])
-    sizes = {index: copies[texts[index]] for index in indices}
-    most = max(1, len(texts) * share)
+    sizes = {index: num_copies[texts[index]] for index in indices}
+    max_size = max(1, len(texts) * share)
     chosen = _evenly_spaced(
-        {index: size for index, size in sizes.items() if size <= most}, share
+        {i: size for i, size in sizes.items() if size <= max_size}, share
     )
     if not chosen:  # A few texts are repeated many times.
         chosen = _evenly_spaced(dict.fromkeys(indices, 1), share)
-    return {i for i, text in enumerate(texts) if first[text] in chosen}
+    return {i for i, text in enumerate(texts) if first_index[text] in chosen}
 
 
 def _evenly_spaced(sizes: Mapping[int, int], share: float) -> set[int]:
-    """Returns evenly spaced keys with a share of the sum of all sizes."""
+    """Returns evenly spaced keys whose sizes sum to a share of all sizes."""
     chosen: set[int] = set()
     num_seen = num_chosen = 0
     for key, size in sizes.items():
@@ -142,22 +142,22 @@ class OwnTexts(OwnData):
     held_out: Sequence[TextExample] = ()
 
     def with_training_file(self) -> "OwnTexts":
-        """Returns the data with the training file, split, and its labels."""
-        examples, names = self._read_file("train"), self.labels
-        if names is None:
-            labels = [example.label for example in examples]
-            is_multilabel = self.options.task_type == "multilabel"
-            flat = itertools.chain(*labels) if is_multilabel else labels
-            names = tuple(sorted({*flat}))
-            self._require_several(names)
-        self._check_texts(examples, names)
+        """Returns a copy with training and held-out examples, and labels."""
+        examples, labels = self._read_file("train"), self.labels
+        if labels is None:
+            all_labels = [example.label for example in examples]
+            if self.options.task_type == "multilabel":
+                all_labels = [*itertools.chain(*all_labels)]
+            labels = tuple(sorted({*all_labels}))
+            self._require_several(labels)
+        self._check_texts(examples, labels)
         held_out: set[int] = set()
         if self.options.holds_out:
             held_out = self._choose_held_out(examples)
         training = [e for i, e in enumerate(examples) if i not in held_out]
         return dataclasses.replace(
             self,
-            labels=names,
+            labels=labels,
             training=shuffle_examples(training),
             held_out=[examples[i] for i in sorted(held_out)],
         )
@@ -172,7 +172,7 @@ class OwnTexts(OwnData):
             raise InputError(
                 "No examples can be held out for evaluation: each label in "
                 f"{self._label_column()} has only one text. Check "
-                "--label_column, or give --dev_file or --dev_share=0."
+                "--label_column, or set --dev_file or --dev_share=0."
             )
         if num_repeated := len(texts) - len({*texts}):
             logging.info(
@@ -192,49 +192,49 @@ class OwnTexts(OwnData):
         return indices
 
     def _check_texts(
-        self, examples: Sequence[TextExample], names: Sequence[str]
+        self, examples: Sequence[TextExample], labels: Sequence[str]
     ) -> None:
         """Warns of missing texts and labels, and of contradicting labels.
 
-        Raises `InputError` if there are more labels, `names`, than texts.
+        Raises `InputError` if there are more labels than different texts.
         """
-        empty = [e.guid for e in examples if _is_missing("".join(e.texts))]
+        no_text = [e.guid for e in examples if _is_missing("".join(e.texts))]
         no_label = [e.guid for e in examples if _is_missing(e.label or "-")]
-        for what, guids in (("texts", empty), ("labels", no_label)):
+        for kind, guids in (("texts", no_text), ("labels", no_label)):
             if guids:
                 logging.warning(
-                    "%s: %d of %d %s are empty, or NaN or null: %s. If these "
+                    "%s: %d of %d %s are empty, NaN or null: %s. If these "
                     "are missing values, remove the rows",
                     self.path("train"),
                     len(guids),
                     len(examples),
-                    what,
+                    kind,
                     self._places(guids, "train"),
                 )
         if self.options.task_type != "classification":
             return
-        labels: dict[Any, set[str]] = collections.defaultdict(set)
+        labels_of: dict[Any, set[str]] = collections.defaultdict(set)
         for example in examples:
             # Another warning is about labels that differ only in case.
-            labels[example.texts].add(example.label.casefold())
-        if len(names) > len(labels):
+            labels_of[example.texts].add(example.label.casefold())
+        if len(labels) > len(labels_of):
             raise InputError(
-                f"{self._label_column()} has {len(names)} different labels, "
-                f"but column {self.options.text_a_column!r} only "
-                f"{len(labels)} different texts. Are --text_column and "
+                f"{self._label_column()} has {len(labels)} different labels, "
+                f"but column {self.options.text_a_column!r} has only "
+                f"{len(labels_of)} different texts. Are --text_column and "
                 "--label_column swapped?"
             )
         ambiguous = [
             text
-            for (text, _), found in labels.items()
-            if len(found) > 1 and not _is_missing(text)
+            for (text, _), labels_of_text in labels_of.items()
+            if len(labels_of_text) > 1 and not _is_missing(text)
         ]
         if ambiguous:
             logging.warning(
-                "%s: number of texts that occur with different labels: %d, "
-                "such as %s. Correct them. If a second column belongs to the "
-                "text, add --text_b_column; if a text can have several labels, "
-                "use --task_type=multilabel",
+                "%s: the same text occurs with different labels (number of "
+                "such texts: %d, such as %s). Correct the labels. If a second "
+                "column belongs to the text, add --text_b_column; if a text "
+                "can have several labels, use --task_type=multilabel",
                 self.path("train"),
                 len(ambiguous),
                 quoted(ambiguous[0]),
@@ -245,20 +245,24 @@ class OwnTexts(OwnData):
     ) -> None:
         """Warns if labelled texts of a file are also in the training data.
 
-        Later runs do not know the texts, but recognize the file.
+        A run that does not train has no training texts to compare. It only
+        recognizes the training file, by its fingerprint.
         """
         if not self.options.do_train and split == "dev":
-            earlier = read_train_options(self.options.output_dir)
-            trained = earlier.get("fingerprints", {}).get("training data", [])
-            if files.fingerprint(self.path(split)) in trained:
+            record = read_train_options(self.options.output_dir)
+            fingerprints = record.get("fingerprints", {})
+            path = self.path(split)
+            if files.fingerprint(path) in fingerprints.get("training data", []):
                 logging.warning(
                     "%s is the training data, so the metrics overestimate the "
                     "model",
-                    self.path(split),
+                    path,
                 )
-        known = {example.texts for example in self.training}
+        training_texts = {example.texts for example in self.training}
         repeated = [
-            e.guid for e in examples if e.label is not None and e.texts in known
+            e.guid
+            for e in examples
+            if e.label is not None and e.texts in training_texts
         ]
         if repeated:
             logging.warning(

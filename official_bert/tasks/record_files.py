@@ -1,7 +1,7 @@
 """The TFRecord files of fine-tuning. Names and features are the original's.
 
 `train.tf_record.json`, the metadata of `train.tf_record`, has a fingerprint of
-everything that the records depend on. If it is the same, they are reused.
+everything that the records depend on. While it is the same, they are reused.
 """
 
 import hashlib
@@ -49,7 +49,7 @@ def write_records(
         number = metadata["num_records"]
         logging.info("%s: its %d records are up to date", path, number)
         return metadata
-    if files.exists(metadata_path):
+    if files.exists(metadata_path):  # It would not fit the new records.
         files.write_text(metadata_path, "{}\n")
     blocks = task.featurize(examples, tokenizer, max_seq_length)
     lengths: list[int] = []

@@ -8,9 +8,9 @@ The first token of a word has the word's label; other tokens have none::
     label_ids     0     1    2     0     0   0    0       0      0
     label_mask    0     1    1     0     1   1    1       0      0
 
-With `--document_context`, a sentence is read with as many words of its document
-on both sides as fit. A sentence that does not fit is predicted in parts of half
-the length, each in the middle of its context.
+With `--document_context`, the model reads a sentence in its document, with as
+many words on both sides as fit. A sentence that does not fit is predicted in
+parts of at most half a sequence, each in the middle of its context.
 """
 
 import bisect
@@ -67,32 +67,33 @@ class Window(NamedTuple):
 
     begin: int  # The first word that is read.
     first: int  # The first word that is predicted.
-    last: int  # The end of the words that are predicted.
+    stop: int  # The end of the words that are predicted.
     end: int  # The end of the words that are read.
 
 
 def make_windows(
-    sizes: Sequence[int], first: int, last: int, room: int
+    sizes: Sequence[int], start: int, end: int, room: int
 ) -> Iterator[Window]:
-    """Yields windows that together predict the words `first` to `last`.
+    """Yields windows that together predict the words from `start` to `end`.
 
-    `last` is exclusive. `sizes` are the numbers of tokens of a document's
+    `end` is exclusive. `sizes` are the numbers of tokens of a document's
     words, 1 to `room`; `room` is the number of tokens that fit in a window.
     Words are not divided.
     """
-    starts = [0, *itertools.accumulate(sizes)]
-    is_short = starts[last] - starts[first] <= room
+    offsets = [0, *itertools.accumulate(sizes)]
+    is_short = offsets[end] - offsets[start] <= room
     size = room if is_short else room // 2
-    while first < last:
-        fits = bisect.bisect_right(starts, starts[first] + size) - 1
+    first = start
+    while first < end:
+        fits = bisect.bisect_right(offsets, offsets[first] + size) - 1
         # A single word may be longer than half of the room.
-        stop = min(max(fits, first + 1), last)
-        spare = room - (starts[stop] - starts[first])
-        after = starts[-1] - starts[stop]
-        before = min(starts[first], max(spare // 2, spare - after))
-        begin = bisect.bisect_left(starts, starts[first] - before)
-        end = bisect.bisect_right(starts, starts[begin] + room) - 1
-        yield Window(begin, first, stop, end)
+        stop = min(max(fits, first + 1), end)
+        spare = room - (offsets[stop] - offsets[first])
+        after = offsets[-1] - offsets[stop]
+        before = min(offsets[first], max(spare // 2, spare - after))
+        begin = bisect.bisect_left(offsets, offsets[first] - before)
+        window_end = bisect.bisect_right(offsets, offsets[begin] + room) - 1
+        yield Window(begin, first, stop, window_end)
         first = stop
 
 
@@ -151,23 +152,23 @@ class TaggingTask(Task):
         special = text_inputs.special_ids(tokenizer.vocab)
         label_ids = {label: number for number, label in enumerate(self.labels)}
         for number, sentence in enumerate(examples):
-            words, first = self._words_in_reach(sentence, room)
-            last = first + len(sentence.words)
+            words, start = self._with_context(sentence, room)
+            end = start + len(sentence.words)
             ids = [token_ids(word) for word in words]
             tokens = list(itertools.chain.from_iterable(ids))
             sizes = list(map(len, ids))
-            starts = [0, *itertools.accumulate(sizes)]
+            offsets = [0, *itertools.accumulate(sizes)]
             tags = [label_ids[tag] for tag in sentence.tags or ()]
-            for window in make_windows(sizes, first, last, room):
-                begin, end = starts[window.begin], starts[window.end]
-                row = text_inputs.text_features(tokens[begin:end], (), special)
-                labels = [0] * (end - begin + 2)  # [CLS] and [SEP] have none.
+            for window in make_windows(sizes, start, end, room):
+                ids_read = tokens[offsets[window.begin] : offsets[window.end]]
+                row = text_inputs.text_features(ids_read, (), special)
+                labels = [0] * (len(ids_read) + 2)  # With [CLS] and [SEP].
                 mask = labels.copy()
-                for word in range(window.first, window.last):
-                    position = starts[word] - begin + 1
+                for word in range(window.first, window.stop):
+                    position = 1 + offsets[word] - offsets[window.begin]
                     mask[position] = 1
                     if tags:
-                        labels[position] = tags[word - first]
+                        labels[position] = tags[word - start]
                 row |= {"label_ids": labels, "label_mask": mask}
                 yield FeatureRow(number, row)
 
@@ -177,10 +178,10 @@ class TaggingTask(Task):
     def predictions(self, answers: Any) -> list[Any]:
         return list(itertools.chain.from_iterable(answers))
 
-    def _words_in_reach(
+    def _with_context(
         self, sentence: Sentence, room: int
     ) -> tuple[Sequence[str], int]:
-        """Returns the sentence with its context, and its position in it."""
+        """Returns a sentence's words and context, and its start in them."""
         if not self.document_context:
             return sentence.words, 0
         # A word has at least one token, so `room` words suffice.
@@ -202,7 +203,7 @@ class TaggingTask(Task):
         return tf.cast(batch["label_mask"], tf.float32)
 
     def answers(self, features: RowFeatures, logits: Logits) -> list[Any]:
-        """Returns the tags of each sentence, a list of texts."""
+        """Returns a list of tags for each sentence."""
         answers: list[list[str]] = [[] for _ in features.examples]
         for row, scores in zip(features.rows, logits, strict=True):
             positions = np.flatnonzero(row.values["label_mask"])
@@ -224,32 +225,32 @@ class TaggingTask(Task):
         path = os.path.join(directory, f"{split}_predictions.txt")
         files.write_text(path, text)
 
-    def parse(self, given: Any, where: str) -> Sentence:
+    def parse(self, value: Any, where: str) -> Sentence:
         """Makes a sentence from a text, a list of words, or an object.
 
         A text is split into words and punctuation. An object has `tokens` and,
         optionally, the words `before` and `after` them in the document.
         """
-        if isinstance(given, Sentence):  # Its tags may be unknown to the model.
-            return dataclasses.replace(given, tags=None)
-        if isinstance(given, str):
-            return _split_text(given, self.do_lower_case)
-        lists = given if isinstance(given, dict) else {"tokens": given}
+        if isinstance(value, Sentence):  # Its tags may be unknown to the model.
+            return dataclasses.replace(value, tags=None)
+        if isinstance(value, str):
+            return _split_text(value, self.do_lower_case)
+        lists = value if isinstance(value, dict) else {"tokens": value}
         words: Any = lists.get("tokens")
         before, after = lists.get("before", []), lists.get("after", [])
         if not all(map(_is_word_list, (before, words, after))):
             raise InputError(
                 f"{where}: must be a text, a list of words, or an object with "
                 "such a list as `tokens` and optionally as `before` and "
-                f"`after`. Received: {quoted(given)}."
+                f"`after`. Received: {quoted(value)}."
             )
         return Sentence(words, None, [*before, *words, *after], len(before))
 
     def answer_to_json(self, example: Any, answer: Any) -> dict[str, Any]:
         """Returns `tokens`, `tags` and, for tags such as B-PER, `entities`.
 
-        `start` and `end` (exclusive) of an entity count words; `offsets`, of
-        texts only, are positions in the text.
+        `start` and `end` (exclusive) of an entity count words. If a text was
+        parsed, `offsets` are character positions in it.
         """
         words, offsets = list(example.words), example.offsets
         result: dict[str, Any] = {"tokens": words, "tags": answer}
@@ -276,7 +277,7 @@ def _split_text(text: str, do_lower_case: bool) -> Sentence:
     return Sentence(words, None, words, text=text, offsets=offsets)
 
 
-def _is_word_list(given: Any) -> bool:
-    return isinstance(given, list) and all(
-        isinstance(word, str) and word for word in given
+def _is_word_list(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(word, str) and word for word in value
     )

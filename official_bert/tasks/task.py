@@ -44,7 +44,7 @@ class DataSet(abc.ABC):
     variant: str = ""
 
     def splits(self, mode: str) -> Sequence[str]:
-        """Returns the splits that belong to `train`, `dev` or `test`."""
+        """Returns the splits of a mode: `train`, `dev` or `test`."""
         return [mode]
 
     def results_names(self, name: str) -> list[str]:
@@ -53,7 +53,7 @@ class DataSet(abc.ABC):
 
     @abc.abstractmethod
     def path(self, split: str) -> str:
-        """Returns the file of a split; raises `InputError` if it has none."""
+        """Returns the path of a split; raises `InputError` without a file."""
 
     @abc.abstractmethod
     def read(self, split: str) -> Examples:
@@ -65,7 +65,7 @@ class DataSet(abc.ABC):
     def predictions_file(
         self, split: str, examples: Examples, predictions: Sequence[Any]
     ) -> tuple[str, str]:
-        """Returns name and content of a table of `guid`s and predictions."""
+        """Returns the name and the content of a table of predictions."""
         ids = [example.guid for example in examples]
         table = predictions_table(ids, predictions)
         return f"{split}_predictions.tsv", table
@@ -87,7 +87,7 @@ class Features(abc.ABC):
     ) -> dict[str, np.ndarray]:
         """Returns features as int32 or float32 arrays [`batch_size`, ...].
 
-        Sequences are padded to `length`. Missing features are all zeros.
+        Sequences are padded to `length`. Rows after the last feature are zeros.
         """
 
 
@@ -100,7 +100,7 @@ class FeatureRow(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class RowFeatures(Features):
-    """Features as rows of lists, of the shapes in `schema`."""
+    """Features as lists, which `batch` pads to the shapes of `schema`."""
 
     examples: Examples
     rows: Sequence[FeatureRow]
@@ -166,7 +166,7 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def schema(self, max_seq_length: int) -> Schema:
-        """Returns the names, shapes and types of a training record."""
+        """Returns names, shapes and types of a training record's features."""
 
     def featurize(
         self, examples: Examples, tokenizer: Tokenizer, max_seq_length: int
@@ -214,7 +214,7 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def metrics(self, examples: Examples, answers: Any) -> dict[str, Any]:
-        """Compares answers with the examples' labels; {} if any is unknown.
+        """Returns the metrics of answers; {} if any label is unknown.
 
         The values can be written as JSON.
         """
@@ -233,7 +233,7 @@ class Task(abc.ABC):
     ) -> None:
         """Writes a line of scores per answer, and `DataSet.predictions_file`.
 
-        Other tasks override this with the files of the original.
+        Tagging and SQuAD override this, and write other files.
         """
         lines = ("\t".join(map(str, scores)) + "\n" for scores in answers)
         scores_file = scores_name(split), "".join(lines)
@@ -243,7 +243,7 @@ class Task(abc.ABC):
             files.write_text(os.path.join(directory, name), text)
 
     @abc.abstractmethod
-    def parse(self, given: Any, where: str) -> Any:
+    def parse(self, value: Any, where: str) -> Any:
         """Returns the example that a JSON value describes, for predicting.
 
         Raises `InputError` if the value does not fit the task. The message

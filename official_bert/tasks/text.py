@@ -112,12 +112,12 @@ class TextTask(Task):
         ids = tokenizer.tokenize_lines_to_ids(texts)
         for number, example in enumerate(examples):
             labels = self._label_ids(example)
-            others = {"label_ids": labels, "is_real_example": [1]}
+            label = {"label_ids": labels, "is_real_example": [1]}
             for pair in documents.cut(
                 next(ids), next(ids), max_seq_length, self.long_documents
             ):
                 row = text_inputs.text_features(*pair, special)
-                yield FeatureRow(number, row | others)
+                yield FeatureRow(number, row | label)
 
     def labels_of(self, example: TextExample) -> Sequence[Any]:
         """Returns the label or labels; none in regression."""
@@ -129,8 +129,8 @@ class TextTask(Task):
     def _label_ids(self, example: TextExample) -> list[Any]:
         """Returns the feature `label_ids`; zeros for an unknown label."""
         if self.task_type == "multilabel":
-            given = example.label or ()
-            return [int(label in given) for label in self.labels]
+            labels = example.label or ()
+            return [int(label in labels) for label in self.labels]
         if example.label is None:
             return [0]
         if self.task_type == "regression":
@@ -191,7 +191,7 @@ class TextTask(Task):
         return f"always the {'mean' if is_number else 'most frequent label'}"
 
     def predictions(self, answers: Sequence[np.ndarray]) -> list[Any]:
-        """Returns the label, the list of labels or the number per answer."""
+        """Returns a label, a list of labels or a number for each answer."""
         if self.task_type == "regression":
             return [float(scores[0]) for scores in answers]
         if self.task_type == "classification":
@@ -216,16 +216,16 @@ class TextTask(Task):
         function, _ = _METRICS[self.metric]
         return function(targets, predicted) | per_class
 
-    def parse(self, given: Any, where: str) -> TextExample:
+    def parse(self, value: Any, where: str) -> TextExample:
         """Makes an example from a text, a list of two texts, or an object.
 
         An object has the columns of the training data, or text_a and text_b.
         """
-        texts = given
-        if isinstance(given, dict):
-            texts = self._texts_of_object(given)
-        elif isinstance(given, str):
-            texts = [given]
+        texts = value
+        if isinstance(value, dict):
+            texts = self._texts_of_object(value)
+        elif isinstance(value, str):
+            texts = [value]
         if isinstance(texts, list) and texts[1:] == [None]:
             texts = texts[:1]
         is_list = isinstance(texts, list) and len(texts) in (1, 2)
@@ -235,23 +235,28 @@ class TextTask(Task):
                 keys = " and ".join(self.columns.names)
             raise InputError(
                 f"{where}: must be a text, a pair of texts, or an object with "
-                f"{keys}. Received: {quoted(given)}."
+                f"{keys}. Received: {quoted(value)}."
             )
         if self.is_pair not in (None, len(texts) == 2):
-            expected = "a pair of texts" if self.is_pair else "one text"
+            expected, advice = "one text", ""
+            if self.is_pair:
+                expected = "a pair of texts"
+                advice = (
+                    " For pairs in tables, use --text_b_column. For pairs "
+                    "separated by a tab on standard input, use "
+                    "--input_format=tsv."
+                )
             raise InputError(
                 f"{where}: must be {expected}, like the training data. "
-                f"Received: {quoted(given)}. For pairs in tables, use "
-                "--text_b_column; for pairs separated by a tab on standard "
-                "input, --input_format=tsv."
+                f"Received: {quoted(value)}.{advice}"
             )
         return TextExample(where, *texts)
 
-    def _texts_of_object(self, given: dict[str, Any]) -> list[Any]:
+    def _texts_of_object(self, value: dict[str, Any]) -> list[Any]:
         names = self.columns.names if self.columns else ()
-        if names and all(name in given for name in names):
-            return [given[name] for name in names]
-        return [given.get("text_a", given.get("text")), given.get("text_b")]
+        if names and all(name in value for name in names):
+            return [value[name] for name in names]
+        return [value.get("text_a", value.get("text")), value.get("text_b")]
 
     def answer_to_json(self, example: Any, answer: Any) -> dict[str, Any]:
         """Returns `label` or `labels` with `probabilities`, or `score`."""

@@ -6,7 +6,7 @@ The data directory holds the unpacked archives XNLI-1.0 and XNLI-MT-1.0::
     multinli/multinli.train.LANG.tsv  training data, machine translations
     xnli/xnli.dev.en.tsv, xnli/xnli.test.en.tsv
                                       all languages, machine-translated into
-                                      English; `language` is the source
+                                      English; `language` is the original's
 
 Each split needs its file only if it is used: `--do_eval` evaluates the
 development set, `--do_predict` predicts and evaluates the test set. The

@@ -21,8 +21,8 @@ from official_bert.training import distribution
 
 _LOCK = "run.lock"
 
-# Temporary files of a run that was killed. Only the holder of the lock writes
-# them; the temporary files of evaluations and exports are not removed.
+# Temporary files that a killed run left. Only the holder of the lock writes
+# them. Those of evaluations and exports, which may be running, are not removed.
 _UNFINISHED = re.compile(
     r"(model\.ckpt-\d+|checkpoint|train\.tf_record|train_options\.json"
     r"|(bert_config|task)\.json|vocab\.txt|dev\.jsonl|eval_history\.jsonl).*"
@@ -39,11 +39,11 @@ _PART = re.compile(r"(model\.ckpt-\d+)\.(data-\d+-of-\d+|resume\.json)")
 def output_dir_lock(options: TrainingOptions) -> Iterator[None]:
     """Creates the output directory and keeps other training runs out of it.
 
-    The lock is released when its process ends, even if it is killed. There is
-    no lock if the run does not train, on hosts other than the chief, and on
-    remote or other file systems without locks. A new directory that is still
-    empty at the end is removed. Raises `InputError` if the lock is held or not
-    writable.
+    The lock is released when its process ends, even if it is killed. Runs that
+    do not train and hosts other than the chief take no lock. There is none on
+    remote and other file systems without locks. A new directory that is still
+    empty at the end is removed. Raises `InputError` if another run holds the
+    lock, or if the lock file cannot be written.
     """
     directory = options.output_dir
     trains_here = options.do_train and options.is_chief
@@ -78,7 +78,7 @@ def _remove_unfinished(directory: str) -> None:
 
 
 def _acquire_lock(path: str) -> int:
-    """Returns the descriptor of the locked file, which names this process."""
+    """Writes this process into the locked file; returns its descriptor."""
     while True:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -146,17 +146,17 @@ def checkpoint_to_resume(options: TrainingOptions) -> str | None:
     return None if is_start else prefix
 
 
-def examples_seen_ahead(options: TrainingOptions) -> int:
-    """Returns the examples seen beyond one batch for each step.
+def num_extra_examples(options: TrainingOptions) -> int:
+    """Returns the number of examples seen beyond `train_batch_size` per step.
 
-    Not 0 if the earlier steps of the run had another batch size.
+    It is not 0 if earlier steps of the run had another batch size.
     """
     prefix = checkpoint_to_resume(options)
-    saved = run_directory.read_resume_state(prefix) if prefix else None
-    if not (prefix and saved):
+    state = run_directory.read_resume_state(prefix) if prefix else None
+    if not (prefix and state):
         return 0
     step = run_directory.step_of(os.path.basename(prefix))
-    return saved.examples_seen - step * options.train_batch_size
+    return state.examples_seen - step * options.train_batch_size
 
 
 def load_initial(
@@ -168,8 +168,8 @@ def load_initial(
 ) -> None:
     """Loads `init_checkpoint`, if it is set.
 
-    `may_initialize` is added to the option of the same name. `left_out` are
-    names of weights of the head that are not loaded.
+    `may_initialize` is added to the option of the same name. `left_out` are the
+    names of weights that are not loaded.
     """
     if options.init_checkpoint:
         variables = tf1.by_name(model.trainable_variables)
@@ -200,8 +200,8 @@ def resume(
 ) -> StartingPoint:
     """Loads the newest checkpoint of the run, if any, and sets the seed.
 
-    `state` is `Trainer.state`. All hosts of the strategy must start from the
-    same state.
+    `state` is `Trainer.state`. Raises `InputError` unless all hosts start from
+    the same state.
     """
     start = StartingPoint(0, options.seed, 0)
     # A run may resume in another precision.
@@ -215,8 +215,8 @@ def resume(
         examples_seen = step * options.train_batch_size
         start = StartingPoint(step, options.seed, examples_seen)
         # The original implementation's checkpoints have no resume file.
-        if saved := run_directory.read_resume_state(loaded.source):
-            start = StartingPoint(step, *saved)
+        if resume_state := run_directory.read_resume_state(loaded.source):
+            start = StartingPoint(step, *resume_state)
         if start.seed != options.seed:
             logging.warning(
                 f"--seed={options.seed} is ignored: the run was started with "
@@ -236,10 +236,10 @@ def load_for_evaluation(model: Any, options: TrainingOptions) -> int:
     """
     variables = tf1.by_name(model.trainable_variables)
     patterns = _patterns(options)
-    own = {**patterns, "may_initialize": ""}  # The run stored all weights.
+    patterns["may_initialize"] = ""  # The run stored all weights.
     for name in (model_formats.BEST_DIRECTORY, ""):
         directory = os.path.join(options.output_dir, name)
-        if loaded := loading.load_newest(variables, directory, **own):
+        if loaded := loading.load_newest(variables, directory, **patterns):
             _report_loaded(model, loaded)
             return run_directory.read_global_step(loaded.source)
     if not options.init_checkpoint:
@@ -263,22 +263,20 @@ def _report_loaded(model: Any, loaded: loading.Loaded) -> None:
         logging.info("Newly initialized, because %s: %s", reason, names)
     if path := model.config.config_of_other_direction(loaded.source):
         direction = model.config.is_left_to_right
+        flag = "and omit" if direction else "or add"
         logging.warning(
             f"{path} has is_left_to_right={not direction}, and this model has "
             f"{direction}: its attention must be learned again. To keep the "
-            "checkpoint's direction, use the bert_config.json beside it, or "
-            "--left_to_right."
+            f"checkpoint's direction, use this config {flag} --left_to_right."
         )
 
 
 class BackgroundSaver(contextlib.AbstractContextManager["BackgroundSaver"]):
     """Writes checkpoints of a run in a thread while training continues.
 
-    At most one checkpoint is written at a time, from a snapshot of the
-    variables. Only the chief writes. At the end of the context, no checkpoint
-    is left unfinished.
-
-    `state` is `Trainer.state`.
+    Writes one checkpoint at a time, from a snapshot of `state`, which is
+    `Trainer.state`. Only the chief writes. The context ends when the last
+    checkpoint is complete.
     """
 
     def __init__(
@@ -309,7 +307,7 @@ class BackgroundSaver(contextlib.AbstractContextManager["BackgroundSaver"]):
         self._last = self._executor.submit(self._write, step, arrays)
 
     def raise_error(self) -> None:
-        """Raises the error of the last checkpoint if it has failed."""
+        """Raises the error of the last checkpoint if writing it failed."""
         if self._last and self._last.done():
             self.wait()
 

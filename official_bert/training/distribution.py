@@ -29,7 +29,7 @@ _BATCH_SIZE_FLAGS = {
     "test": "predict_batch_size",
 }
 
-# Raised by TensorFlow when another host dies during a collective operation.
+# TensorFlow raises these when another host dies in a collective operation.
 _HOST_LOST = (
     tf.errors.AbortedError,
     tf.errors.CancelledError,
@@ -42,7 +42,7 @@ def choose_strategy(options: TrainingOptions) -> tf.distribute.Strategy:
     """Returns the strategy for `--distribution_strategy` and `--use_tpu`.
 
     Call it before anything else runs TensorFlow: hosts and TPUs must be set up
-    before its first operation. Raises `InputError` if there is no TPU, or if a
+    before the first operation. Raises `InputError` if there is no TPU, or if a
     batch size that the run uses does not divide evenly among the replicas.
     """
     if options.resolved_strategy == "tpu":
@@ -187,9 +187,9 @@ def wait_for_all_hosts(strategy: tf.distribute.Strategy) -> None:
 
 
 def stop_requested(strategy: tf.distribute.Strategy, signal_name: str) -> str:
-    """Returns the signal, "another host" if only that received one, or "".
+    """Returns `signal_name`, or "another host" if one received a signal, or "".
 
-    All hosts call it, with the signal they received, and stop together.
+    All hosts call this with the signal that they received, and stop together.
     """
     is_any = _gather(strategy, [int(bool(signal_name))]).any()
     return signal_name or ("another host" if is_any else "")
@@ -198,7 +198,7 @@ def stop_requested(strategy: tf.distribute.Strategy, signal_name: str) -> str:
 def _gather(
     strategy: tf.distribute.Strategy, numbers: Sequence[int]
 ) -> np.ndarray:
-    """Returns int64 [replicas, numbers] of all hosts."""
+    """Returns the numbers of all hosts, int64 [replicas, numbers]."""
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return np.array([numbers])
     own = tf.constant([numbers], tf.int64)
@@ -212,15 +212,15 @@ def _require_divisible(
     flag = _BATCH_SIZE_FLAGS[split]
     batch_size = getattr(options, flag)
     divisor = strategy.num_replicas_in_sync
-    factors = "the number of devices"
+    reason = "the number of devices"
     num_parts = options.gradient_accumulation_steps
     if split == "train" and num_parts > 1:
-        times = f"times --gradient_accumulation_steps={num_parts}"
-        factors += f" ({divisor}) {times}"
+        factor = f"--gradient_accumulation_steps={num_parts}"
+        reason += f" ({divisor}) times {factor}"
         divisor *= num_parts
     if batch_size % divisor:
         raise InputError(
-            f"--{flag}={batch_size} must be a multiple of {divisor}, {factors}."
+            f"--{flag}={batch_size} must be a multiple of {divisor}, {reason}."
         )
 
 

@@ -1,6 +1,6 @@
 """Dynamic masking: each batch is masked in its step, on the training device.
 
-Section 4.1 of Liu et al., 2019 (RoBERTa). The tokens and their replacements
+See section 4.1 of Liu et al., 2019 (RoBERTa). The tokens and their replacements
 have the distribution of `pretraining_data.masking`, and depend only on a seed::
 
     word_starts    0   1   2   2   4   5   0       "##s" at 3 continues 2
@@ -53,7 +53,7 @@ def mask_batch(batch: Batch, masking: Masking, seed: Any) -> Batch:
     is_random = draw >= 1 - masking.random_share
     replaced = tf.where(is_random, random_ids, input_ids)
     replaced = tf.where(draw < masking.mask_share, masking.mask_id, replaced)
-    # The masked positions, ascending: the first has the highest number.
+    # The masked positions in ascending order: the first has the highest number.
     numbers = tf.where(is_masked, tf.range(float(length), 0, -1), 0.0)
     num_positions = min(masking.max_predictions_per_seq, length)
     numbers, positions = tf.math.top_k(numbers, num_positions)
@@ -120,34 +120,33 @@ def _number_ngrams(is_start: Any, max_ngram: int, seed: Any) -> Any:
 
 
 def _take_while_there_is_room(
-    is_left: Any, is_start: Any, size: Any, instance: Any, room: Any
+    is_maskable: Any, is_start: Any, size: Any, instance: Any, room: Any
 ) -> Any:
-    """Takes words in the given order; skips words larger than the room left.
+    """Takes words in the given order; skips words that do not fit.
 
-    Arguments are [B, S]: which tokens can be masked, which start a word, the
-    number of tokens of each token's word, its instance from 1; and the number
-    of tokens to mask of each instance [B, K]. Returns which are taken [B, S].
+    Of each token [B, S], `size` is the number of tokens of its word, and
+    `instance` the number of its instance, from 1. `room` [B, K] is the number
+    of tokens to mask in each instance. Returns which tokens are taken [B, S].
     """
     member = tf.one_hot(instance - 1, room.shape[1])  # [B, S, K]
 
     def room_of_token(room: Any) -> Any:
         return tf.reduce_sum(member * room[:, tf.newaxis], -1)
 
-    def take(is_left: Any, is_taken: Any, room: Any) -> Any:
+    def take(is_candidate: Any, is_taken: Any, room: Any) -> Any:
         """Takes the words before the first one that does not fit."""
-        sizes = tf.where(is_left & is_start, size, 0.0)[:, :, tf.newaxis]
+        sizes = tf.where(is_candidate & is_start, size, 0.0)[:, :, tf.newaxis]
         end = tf.reduce_sum(member * tf.cumsum(member * sizes, 1), -1)
-        fits = is_left & (end <= room_of_token(room))
+        fits = is_candidate & (end <= room_of_token(room))
         counts = tf.cast(fits, tf.float32)[:, :, tf.newaxis]
         room -= tf.reduce_sum(member * counts, 1)
-        is_left &= ~fits & (size <= room_of_token(room))
-        return is_left, is_taken | fits, room
+        # Drops all words that no longer fit, so that there are few rounds.
+        is_candidate &= ~fits & (size <= room_of_token(room))
+        return is_candidate, is_taken | fits, room
 
-    # Each round also drops all words larger than the room left, so that there
-    # are few rounds.
     _, is_taken, _ = tf.while_loop(
-        lambda is_left, *_: tf.reduce_any(is_left),
+        lambda is_candidate, *_: tf.reduce_any(is_candidate),
         take,
-        (is_left, tf.zeros_like(is_left), room),
+        (is_maskable, tf.zeros_like(is_maskable), room),
     )
     return is_taken

@@ -34,16 +34,16 @@ class FinetuningRun:
     """One run of a fine-tuning command."""
 
     task: Task
-    options: FinetuningOptions  # Include a TF Hub module's vocabulary.
+    options: FinetuningOptions  # With the vocabulary of a TF Hub module.
     tokenizer: Tokenizer
     strategy: tf.distribute.Strategy
     model: Any
     examples: dict[str, Sequence[Any]]  # {split: its examples}
-    directory: str  # This process writes here; `output_dir` on the chief.
+    directory: str  # For the files of this host; `output_dir` on the chief.
 
     @functools.cached_property
     def forwards(self) -> dict[str, Forward]:
-        """{`dev` or `test`: the model}, each compiled when it is first used."""
+        """{"dev" or "test": the model}, each compiled when it is first used."""
         options = self.options
         sizes = {
             "dev": options.eval_batch_size,
@@ -76,9 +76,9 @@ class FinetuningRun:
 def evaluate(
     run: FinetuningRun, splits: Sequence[str], record_dir: str | None = None
 ) -> dict[str, dict[str, Any]]:
-    """Returns the metrics of a fine-tuned model on each development set.
+    """Returns {split: metrics} of a fine-tuned model on development sets.
 
-    Features are also written to `record_dir` as TFRecords, if given.
+    If `record_dir` is given, also writes the features to TFRecord files there.
     """
     results = {}
     for split in splits:
@@ -92,8 +92,8 @@ def write_results(run: FinetuningRun, global_step: int) -> None:
     """Evaluates all development sets; writes and prints the metrics."""
     splits = run.task.data.splits("dev")
     metrics = evaluate(run, splits, record_dir=run.directory)
-    others = {split: metrics[split] for split in splits if split != "dev"}
-    results = {"global_step": global_step, **metrics["dev"], **others}
+    mismatched = {split: metrics[split] for split in splits if split != "dev"}
+    results = {"global_step": global_step, **metrics["dev"], **mismatched}
     main_results = reporting.original_results(results, run.task.main_metric)
     reporting.write_summary(run.directory, main_results)
     for name in run.task.data.results_names("eval_results"):
@@ -162,7 +162,7 @@ def _run_model(
 def _mean_losses(losses: np.ndarray, batch_size: int) -> dict[str, float]:
     """Returns `eval_loss`, the mean, and `loss`, the mean of batch means.
 
-    The original implementation reports both. Without labels there is neither.
+    The original implementation reports both. Without labels, returns {}.
     `losses` is [N, 2]: the sums of losses and of weights of each feature.
     """
     sums, weights = losses.T
@@ -180,13 +180,14 @@ def _mean_losses(losses: np.ndarray, batch_size: int) -> dict[str, float]:
 class Evaluations:
     """Evaluations during training, for `--eval_every` and `--early_stopping`.
 
-    Each one is a line of `eval_history.jsonl`. Lines after `first_step`, at
-    which training resumes, are dropped: those steps will be evaluated again.
-    `num_steps` is the last step.
+    Each one is a line of `eval_history.jsonl`. Training resumes at
+    `first_step`; lines of later steps are dropped, because these will be
+    evaluated again. `num_steps` is the last step.
 
     `measure` evaluates a step and returns {name: value} with `global_step` and
-    `metric`. The best evaluation saves `weights`, {name in a checkpoint:
-    variable} with `global_step`, in `best/`; None: nothing is saved.
+    `metric`. After the best evaluation so far, `weights`, {name in a
+    checkpoint: variable} with `global_step`, are saved in `best/`. If they are
+    None, nothing is saved.
     """
 
     def __init__(
@@ -213,7 +214,7 @@ class Evaluations:
                 self._history.append(entry)
 
     def is_due(self, step: int) -> bool:
-        """Whether to evaluate now: every `every` steps and after the last.
+        """Whether to evaluate: every `--eval_every` steps and after the last.
 
         False if an earlier run evaluated this step before it was killed.
         """
@@ -240,9 +241,9 @@ class Evaluations:
 
     def _evaluate(self, step: int) -> None:
         results = self._measure(step)
-        found = score(results, self._metric)
+        new_score = score(results, self._metric)
         is_best = all(
-            found > score(entry, self._metric) for entry in self._history
+            new_score > score(entry, self._metric) for entry in self._history
         )
         self._history.append(reporting.numbers(results))
         if self._options.is_chief:
@@ -265,9 +266,9 @@ def score(results: Mapping[str, Any], metric: str) -> tuple[float, float]:
 
     The loss decides between equal metrics. NaN is worse than all numbers.
     """
-    values = results[metric], -results.get("eval_loss", 0.0)
-    value, loss = (-math.inf if math.isnan(v) else v for v in values)
-    return value, loss
+    numbers = results[metric], -results.get("eval_loss", 0.0)
+    value, negative_loss = (-math.inf if math.isnan(n) else n for n in numbers)
+    return value, negative_loss
 
 
 def _parse_evaluation(line: str, where: str, metric: str) -> dict[str, Any]:

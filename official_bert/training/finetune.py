@@ -40,8 +40,7 @@ from official_bert.training.objectives import FinetuningObjective
 # transformers lack.
 _TASK_WEIGHTS = f"{tf1.TASK_HEAD}|^bert/pooler/"
 
-
-# Fewer training steps give a warning. Few models learn anything in so few.
+# Fewer training steps give a warning: most models then learn nothing.
 _FEW_STEPS = 30
 
 
@@ -63,7 +62,7 @@ def run(task: Task, options: FinetuningOptions) -> None:
 
 
 def _evaluate_and_predict(run: FinetuningRun) -> None:
-    """Uses the best or newest checkpoint, or `init_checkpoint`."""
+    """Evaluates and predicts with the weights of `load_for_evaluation`."""
     options = run.options
     global_step = checkpointing.load_for_evaluation(run.model, options)
     if not options.do_train:
@@ -133,11 +132,11 @@ def _load_module(
 
 def data_files(task: Task, options: FinetuningOptions) -> dict[str, list[str]]:
     """Returns the files that must not change when a run resumes."""
-    found = {"training data": [task.data.path("train")]}
+    paths = {"training data": [task.data.path("train")]}
     holds_out = isinstance(options, RunClassifier) and options.holds_out
     if options.eval_every and not holds_out:
-        found["evaluation data"] = [task.data.path("dev")]
-    return found
+        paths["evaluation data"] = [task.data.path("dev")]
+    return paths
 
 
 def _model_files(run: FinetuningRun) -> dict[str, str]:
@@ -275,9 +274,10 @@ def _make_schedule(
     batch_size = options.train_batch_size
     num_batches = num_examples / batch_size * options.num_train_epochs
     num_train_steps = int(num_batches)  # As in the original.
-    if num_ahead := checkpointing.examples_seen_ahead(options):
-        num_left = num_examples * options.num_train_epochs - num_ahead
-        num_train_steps = max(1, int(num_left / batch_size))
+    # Earlier steps with another batch size saw `num_extra` more examples.
+    if num_extra := checkpointing.num_extra_examples(options):
+        remaining = num_examples * options.num_train_epochs - num_extra
+        num_train_steps = max(1, int(remaining / batch_size))
     if num_batches < 1:
         raise InputError(
             "Training must have at least one step. Received: "

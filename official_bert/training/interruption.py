@@ -25,10 +25,9 @@ class ReceivedSignal:
 def watched() -> Iterator[ReceivedSignal]:
     """Records SIGINT and SIGTERM; a second Ctrl-C exits immediately.
 
-    Python runs its own signal handlers only between two bytecodes, and a
-    training step is one bytecode. So a thread is notified instead. Outside the
-    main thread, no signal is received, because only the main thread can handle
-    signals.
+    Python runs signal handlers only between two bytecodes, and a training step
+    is one bytecode. Therefore, a thread is notified instead. Only the main
+    thread can handle signals, so in other threads, none are recorded.
     """
     received = ReceivedSignal()
     if not signals.in_main_thread():
@@ -43,11 +42,11 @@ def watched() -> Iterator[ReceivedSignal]:
         stack.callback(listener.join)
         stack.callback(writer.close)  # Ends the listener.
         # A signal that is already ignored stays ignored, such as SIGINT in
-        # background commands of shells. For other signals, Python's handler
-        # only keeps the process alive.
-        heard = [n for n in _SIGNALS if signal.getsignal(n) != signal.SIG_IGN]
-        ignoring = signals.temporary_handler(lambda *_: None, *heard)
-        stack.enter_context(ignoring)
+        # background commands of shells. For other signals, a handler that does
+        # nothing keeps the process alive.
+        used = [n for n in _SIGNALS if signal.getsignal(n) != signal.SIG_IGN]
+        handlers = signals.temporary_handler(lambda *_: None, *used)
+        stack.enter_context(handlers)
         earlier = signal.set_wakeup_fd(writer.fileno())
         stack.callback(signal.set_wakeup_fd, earlier)
         yield received

@@ -43,7 +43,7 @@ class DivergedError(InputError):
 
 @dataclasses.dataclass
 class Trainer:
-    """Everything a training step needs; creates the optimizer for `options`.
+    """Everything that a training step needs. Creates the optimizer.
 
     `trained` are the variables to train; all others keep their values.
     `rate_scales` is {path of a weight: factor of its learning rate}.
@@ -68,12 +68,12 @@ class Trainer:
 
     @property
     def weights(self) -> dict[str, Any]:
-        """{name in a checkpoint: variable} of the model, frozen ones too."""
+        """{name in a checkpoint: variable} of the model, also if frozen."""
         return tf1.by_name(self.model.trainable_variables)
 
     @property
     def state(self) -> dict[str, Any]:
-        """{name in a checkpoint: variable} of everything a checkpoint holds."""
+        """{name in a checkpoint: variable} of all that a checkpoint stores."""
         scale = self.loss_scale.state() if self.loss_scale else {}
         return {**self.weights, **self.optimizer.state(), **scale}
 
@@ -86,9 +86,9 @@ def train(
 ) -> None:
     """Trains on batches from the starting point to the last step.
 
-    Evaluations follow checkpoints and can end training early. SIGINT and
-    SIGTERM save the step and raise `SystemExit`. Raises `DivergedError` if the
-    loss or the gradient is not finite.
+    Evaluations follow checkpoints and can end training early. On SIGINT and
+    SIGTERM, saves a checkpoint and raises `SystemExit`. Raises `DivergedError`
+    if the loss or the gradient is not finite.
     """
     options, strategy = trainer.options, trainer.strategy
     intervals = [options.save_checkpoints_steps]
@@ -117,7 +117,7 @@ def train(
             saver.save(step)
         data = iter(sharded)
         while step < num_steps:
-            # A call ends where a checkpoint or an evaluation is due.
+            # A call must end where a checkpoint or an evaluation is due.
             ends = [num_steps, step + options.steps_per_call]
             ends += [(step // every + 1) * every for every in intervals]
             results = runner.run(data, min(ends) - step)
@@ -140,7 +140,7 @@ def train(
                 if evaluations.evaluate_if_due(step):
                     break
         saver.wait()
-        # A signal may also come while a checkpoint is saved or evaluated.
+        # A signal may also arrive while a checkpoint is saved or evaluated.
         if stop := distribution.stop_requested(strategy, received.signal):
             path = os.path.join(options.output_dir, f"model.ckpt-{step}")
             logging.info(
@@ -159,9 +159,9 @@ class StepRunner:
     def __init__(self, trainer: Trainer, seed: int, batch_spec: Any) -> None:
         self._strategy = trainer.strategy
         options = trainer.options
-        # Decides what `--jit_compile` compiles. XLA cannot compile the sums
-        # over several GPUs or CPUs, so there it compiles only the part before
-        # them. On TPUs `strategy.run` compiles everything.
+        # XLA cannot compile the sums over several GPUs or CPUs. There,
+        # `--jit_compile` compiles only the part before them. On TPUs,
+        # `strategy.run` compiles everything.
         is_alone = trainer.strategy.num_replicas_in_sync == 1
         self._step = TrainingStep(
             trainer.model,
@@ -223,7 +223,7 @@ def _require_finite(
     step: int, scalars: Mapping[str, float], options: TrainingOptions
 ) -> None:
     if scalars.get("loss_scale", 1.0) > 1.0:
-        return  # A step that is not finite is skipped, and the scale halved.
+        return  # A non-finite step was skipped, and the scale halved.
     for name in ("loss", "gradient_norm"):
         if not math.isfinite(scalars[name]):
             raise DivergedError(
@@ -238,8 +238,8 @@ def _report(
     bar: Any, step: int, scalars: Mapping[str, float], batch_size: int
 ) -> None:
     """Shows a step in the progress line and, at intervals, in TensorBoard."""
-    steps_done = bar.format_dict["n"] - bar.initial
-    speed = steps_done * batch_size / max(bar.format_dict["elapsed"], 1e-9)
+    num_steps = bar.format_dict["n"] - bar.initial
+    speed = num_steps * batch_size / max(bar.format_dict["elapsed"], 1e-9)
     shown = [
         f"{_SHORT_NAMES.get(name, name)} {value:.3g}"
         for name, value in scalars.items()

@@ -1,7 +1,8 @@
 """Training objectives: losses as weighted means over a whole batch.
 
-Sums are divided by weights at the end: replicas and micro-batches have
-different numbers of masked tokens, so a mean of means would differ.
+The sum of the losses is divided by the sum of the weights at the end. Replicas
+and micro-batches have different numbers of masked tokens, so a mean of their
+means would differ.
 """
 
 import dataclasses
@@ -62,7 +63,7 @@ class PretrainingObjective:
         return self._sums(cross_entropy, "loss", output, batch)
 
     def mean_losses(self, sums: Scalars, weights: Scalars) -> Scalars:
-        """Returns the mean losses; without masks, the token loss is 0."""
+        """Returns mean losses; without masked tokens, the token loss is 0."""
         token_loss = f"{self.token_task}_loss"
         # 1e-5 as in the original implementation.
         divisors = {**weights, token_loss: weights[token_loss] + 1e-5}
@@ -98,7 +99,7 @@ class PretrainingObjective:
 
 
 def _instance_weights(batch: Batch) -> Any:
-    """Returns float32 [B, K]: 1 for an instance, 0 for an unused place."""
+    """Returns float32 [B, K]: 1 for an instance, 0 for an unused slot."""
     labels = batch["next_sentence_labels"]
     weights = batch.get("next_sentence_weights")
     return tf.ones_like(labels, tf.float32) if weights is None else weights

@@ -15,18 +15,21 @@ _WEIGHTS = ("output_weights", "output_bias")
 
 
 def weights_to_initialize(task: Task, checkpoint: str) -> tuple[str, ...]:
-    """Returns the weights that are not loaded from a checkpoint.
+    """Returns the names of the weights that are not loaded from a checkpoint.
 
-    The output layer is not reused if the model was fine-tuned for other labels
-    (also in another order), or if only one of both regression tasks
+    The output layer is not loaded if the model was fine-tuned for other labels
+    or another order of labels, or if only one of the two regression tasks
     standardizes its targets.
     """
     trained, current = _task_of(checkpoint), task.to_json()
-    labels, known = current.get("labels", ()), [*trained.get("labels", ())]
+    labels = current.get("labels", ())
+    trained_labels = [*trained.get("labels", ())]
     is_text = trained.get("kind") == current["kind"] == "text"
-    is_regression = is_text and not labels and not known
-    if labels and known and known[0] != "LABEL_0" and known != labels:
-        reason = f"the labels of {checkpoint} were {listed(known)}"
+    is_regression = is_text and not labels and not trained_labels
+    # Models of transformers without names of labels have LABEL_0, LABEL_1, ...
+    has_names = trained_labels and trained_labels[0] != "LABEL_0"
+    if labels and has_names and trained_labels != labels:
+        reason = f"the labels of {checkpoint} were {listed(trained_labels)}"
     elif is_regression and _is_scaled(trained) != _is_scaled(current):
         reason = f"{checkpoint} was trained on differently scaled targets"
     else:
@@ -36,7 +39,7 @@ def weights_to_initialize(task: Task, checkpoint: str) -> tuple[str, ...]:
 
 
 def _task_of(checkpoint: str) -> dict[str, Any]:
-    """Returns what is known of the task that a model was fine-tuned for."""
+    """Returns the `task.json` of a model; for transformers, the known keys."""
     if task := task_file.read_beside(checkpoint):
         return task
     if not files.exists(os.path.join(checkpoint, huggingface_files.CONFIG)):

@@ -26,7 +26,7 @@ class LossScale:
     """The factor of a float16 loss, without which small gradients become 0.
 
     It halves when a gradient overflows, and doubles after 2000 steps without
-    overflow: Micikevicius et al., 2018, Mixed Precision Training, section 3.2.
+    overflow (Micikevicius et al., 2018, Mixed Precision Training, section 3.2).
 
     Create it in the strategy's scope. `value` is the factor, at least 1;
     `finite_steps` counts the steps since it last changed.

@@ -1,4 +1,4 @@
-"""Pre-training with a masked LM or LM loss and a sentence pair loss."""
+"""Pre-training with a masked LM or LM loss, and a sentence pair loss."""
 
 import collections
 import contextlib
@@ -33,7 +33,7 @@ from official_bert.training import (
 )
 from official_bert.training.objectives import PretrainingObjective
 
-# --nsp -> the name of the loss.
+# {value of --nsp: name of the loss}.
 _PAIR_LOSSES = {"next": "next_sentence", "sop": "sentence_order", "none": None}
 
 
@@ -45,10 +45,10 @@ class PretrainingRun:
     strategy: tf.distribute.Strategy
     model: PretrainingModel
     data: RecordFiles
-    eval_data: RecordFiles  # The same as `data` without --eval_file.
+    eval_data: RecordFiles  # Without --eval_file, the same as `data`.
 
     def objective(self, data: RecordFiles) -> PretrainingObjective:
-        """Returns the objective for records, which may not be masked yet."""
+        """Returns the objective for records, masked or unmasked."""
         pair_task = _PAIR_LOSSES[self.options.nsp]
         if self.model.config.is_left_to_right:
             return PretrainingObjective("lm", pair_task)
@@ -78,8 +78,8 @@ class PretrainingRun:
     def measure(self, global_step: int) -> dict[str, Any]:
         """Evaluates the weights after a step, and writes TensorBoard events.
 
-        Returns accuracies and losses, as the original implementation reports
-        them; for left-to-right models also the perplexity.
+        Returns the accuracies and losses that the original implementation
+        reports, and the perplexity of left-to-right models.
         """
         batches, run_step = self._evaluation
         results: dict[str, Any] = {"global_step": global_step}
@@ -153,7 +153,7 @@ def prepare(options: RunPretraining) -> PretrainingRun:
 
 @contextlib.contextmanager
 def _naming_damaged_records(run: PretrainingRun) -> Iterator[None]:
-    """Raises an error that names a damaged record, unlike TensorFlow's."""
+    """Replaces TensorFlow's error by one that names the damaged record."""
     try:
         yield
     except (
@@ -163,7 +163,7 @@ def _naming_damaged_records(run: PretrainingRun) -> Iterator[None]:
     ):
         for data in (run.data, run.eval_data):
             records.check_files(data, run.model.config.vocab_size, limit=None)
-        raise  # The records are not damaged.
+        raise  # No record is damaged.
 
 
 def _write_results(run: PretrainingRun, results: dict[str, Any]) -> None:
@@ -173,17 +173,18 @@ def _write_results(run: PretrainingRun, results: dict[str, Any]) -> None:
     if options.is_chief:
         path = os.path.join(options.output_dir, "eval_results.txt")
         reporting.write_eval_results(path, results)
-        is_one = len(names) == 1
-        data = os.path.basename(names[0]) if is_one else f"{len(names)} files"
-        title = f"Step {results.pop('global_step')}, {data}"
-        reporting.print_metrics(title, results)
+        data = f"{len(names)} files"
+        if len(names) == 1:
+            data = os.path.basename(names[0])
+        global_step = results.pop("global_step")
+        reporting.print_metrics(f"Step {global_step}, {data}", results)
 
 
 def _print_next_command(options: RunPretraining, config: BertConfig) -> None:
     model = f"--model={shlex.quote(options.output_dir)}"
     if not files.exists(os.path.join(options.output_dir, model_formats.VOCAB)):
         model += " --vocab_file=vocab.txt"
-    # The default learning rate is for BERT-Base and larger models.
+    # The default learning rate suits BERT-Base and larger models.
     rate = ""
     if config.hidden_size <= 512:
         value = "3e-4" if config.hidden_size <= 256 else "1e-4"
@@ -282,8 +283,8 @@ def _weights_to_train(
 ) -> list[Any]:
     """Returns the weights that a loss depends on.
 
-    Weight decay would shrink others. They stay in the checkpoints, so that any
-    BERT can load them.
+    Weight decay would shrink the others. These stay in the checkpoints, so that
+    any BERT model can load them.
     """
     unused = ("bert/pooler/", "cls/seq_relationship/")
     return [
@@ -298,7 +299,7 @@ def mean_metrics(
 ) -> dict[str, np.float32]:
     """Returns the mean of each metric; a batch has {metric: (sum, weight)}.
 
-    Without any masked token, loss and accuracy of masked LM are 0, as in the
+    Without masked tokens, the loss and accuracy of masked LM are 0, as in the
     original implementation.
     """
     # In float64, so that the order of batches does not matter.

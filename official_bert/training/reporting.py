@@ -32,8 +32,8 @@ _RESULT_FILE = re.compile(
     r"|[A-Z]\S*\.tsv"  # To be submitted to GLUE.
 )
 
-# {kind of task: the ending of a file that `predict.py` reads}. Models of own
-# texts read files like those that they were trained on.
+# {kind of task: the ending of an input file of `predict.py`}. For own data, the
+# ending of the training file is used.
 _ENDINGS = {
     "text": "tsv",
     "tagging": "txt",
@@ -55,7 +55,7 @@ def log_data(
     metadata: Mapping[str, Any],
     max_seq_length: int,
 ) -> None:
-    """Logs a table of the data, and a warning if the labels look wrong.
+    """Logs a table of the data; warns of odd labels and of truncation.
 
     `data` is {split: examples}; `metadata` is the metadata of the training
     records, {} without training.
@@ -85,13 +85,13 @@ def log_data(
         columns = map(str.rjust, cells, widths)
         lines.append(f"  {name[:20]:20}{''.join(columns)}")
     logging.info("\n".join(lines))
-    share = metadata.get("lengths", {}).get("full", 0.0)
-    if task.truncates and share > MAX_SHARE_TRUNCATED:
+    share_full = metadata.get("lengths", {}).get("full", 0.0)
+    if task.truncates and share_full > MAX_SHARE_TRUNCATED:
         logging.warning(
             "Up to %.0f%% of the texts are truncated to %d tokens. Use "
             "--long_document=windows (except in multiple choice) or, if the "
             "model has more positions, a larger --max_seq_length",
-            100 * share,
+            100 * share_full,
             max_seq_length,
         )
     _warn_of_labels(counts.get("train", Counter()))
@@ -129,12 +129,12 @@ def _warn_of_labels(counts: Counter[Any]) -> None:
     for label in map(str, counts):
         number = to_number(label)
         spellings[label.lower() if number is None else number].append(label)
-    if same := [" / ".join(s) for s in spellings.values() if len(s) > 1]:
+    if similar := [" / ".join(s) for s in spellings.values() if len(s) > 1]:
         logging.warning(
             "These labels are different classes, but differ only in case or in "
             "the form of a number: %s. "
             "If they mean the same, write them in the same way",
-            listed(same),
+            listed(similar),
         )
     if len(counts) > 100 or len(counts) > max(2, counts.total() / 2):
         logging.warning(
@@ -196,7 +196,7 @@ def write_eval_results(path: str, results: Mapping[str, Any]) -> None:
 
 
 def write_summary(directory: str, results: Mapping[str, Any]) -> None:
-    """Writes results as TensorBoard events to `eval` in the directory."""
+    """Writes results as TensorBoard events to `DIRECTORY/eval`."""
     writer = tf.summary.create_file_writer(os.path.join(directory, "eval"))
     with contextlib.closing(writer), writer.as_default():
         for name, value in results.items():
@@ -223,7 +223,7 @@ def original_results(
 
 
 def numbers(results: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the results that are numbers, as JSON can hold them."""
+    """Returns the results that are numbers, as Python numbers."""
     return {
         name: value.item() if isinstance(value, np.floating) else value
         for name, value in results.items()

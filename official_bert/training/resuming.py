@@ -1,8 +1,8 @@
 """Decides whether training resumes or replaces the run in `output_dir`.
 
 `train_options.json` records the options of a run, and fingerprints of its data
-and initial weights. Earlier versions recorded less: values that are missing are
-not compared.
+and initial weights. Earlier versions recorded less; missing values are not
+compared.
 """
 
 import dataclasses
@@ -91,24 +91,25 @@ def require_same_model(
     Compares the config, which is None for a TF Hub module, and the vocabulary.
     """
     config_file = os.path.join(options.output_dir, model_formats.CONFIG)
-    vocab_file = os.path.join(options.output_dir, model_formats.VOCAB)
+    earlier_vocab = os.path.join(options.output_dir, model_formats.VOCAB)
     if config and files.exists(config_file):
-        trained = dataclasses.asdict(BertConfig.from_json_file(config_file))
+        earlier = dataclasses.asdict(BertConfig.from_json_file(config_file))
         for name, now in dataclasses.asdict(config).items():
-            before = trained[name]
+            before = earlier[name]
             if before != now and name not in _MAY_CHANGE:
                 raise InputError(
                     f"{options.bert_config_file}: `{name}` must be {before!r}, "
                     f"as in {config_file}. Received: {now!r}. Use another "
                     "--output_dir for another model."
                 )
-    given = options.vocab_file
-    if not given or not files.exists(vocab_file):
+    vocab_file = options.vocab_file
+    if not vocab_file or not files.exists(earlier_vocab):
         return
-    if files.read_text(given) != files.read_text(vocab_file):
+    if files.read_text(vocab_file) != files.read_text(earlier_vocab):
         raise InputError(
-            f"{given}: differs from {vocab_file}, the vocabulary of the model "
-            "in --output_dir. Use another --output_dir for another vocabulary."
+            f"{vocab_file}: differs from {earlier_vocab}, the vocabulary of "
+            "the model in --output_dir. Use another --output_dir for another "
+            "vocabulary."
         )
 
 
@@ -135,7 +136,7 @@ def require_same_task(task: Task, options: FinetuningOptions) -> None:
 
 
 def require_eval_every_if_best(options: FinetuningOptions) -> None:
-    """Raises if training has no effect, because an old best model is used."""
+    """Raises `InputError` if an earlier run's best model would stay in use."""
     if options.overwrite_output_dir:
         return
     best = os.path.join(options.output_dir, model_formats.BEST_DIRECTORY)
@@ -154,8 +155,8 @@ def require_resumable(
 ) -> None:
     """Raises `InputError` if the run in `output_dir` had other options or data.
 
-    `data_files` is {description: names of files}. With
-    `--overwrite_output_dir`, raises it if an input would be removed.
+    `data_files` is {description: names of files}. Also raises it if
+    `--overwrite_output_dir` would remove an input.
     """
     if options.overwrite_output_dir:
         _require_no_inputs(options, _files_of_earlier_run(options))
@@ -175,7 +176,7 @@ def require_resumable(
     changes = changed_options(record, options, names)
     changes += changed_files(record, options, data_files)
     problem = f"{checkpoint} was trained with other options or data:"
-    _require_none(changes, problem)
+    _require_no_changes(changes, problem)
 
 
 def complete_earlier_run(
@@ -209,7 +210,7 @@ def _require_same_steps(options: TrainingOptions, done: str) -> None:
         f"{options.output_dir}: no step is left to train ({done} are done), so "
         "these changes would have no effect:"
     )
-    _require_none(changes, problem)
+    _require_no_changes(changes, problem)
 
 
 def write_run_files(
@@ -262,12 +263,12 @@ def _files_of_earlier_run(options: TrainingOptions) -> list[str]:
 
 def _require_no_inputs(options: TrainingOptions, paths: list[str]) -> None:
     for name in _INPUT_OPTIONS.split():
-        if not (given := getattr(options, name, None)):
+        if not (value := getattr(options, name, None)):
             continue
-        given = os.path.realpath(given)
+        source = os.path.realpath(value)
         for path in map(os.path.realpath, paths):
             # A file, the prefix of a checkpoint, or a directory.
-            if f"{path}/".startswith((f"{given}/", f"{given}.")):
+            if f"{path}/".startswith((f"{source}/", f"{source}.")):
                 raise options.error(
                     name,
                     f"would be removed by --overwrite_output_dir: {path}. "
@@ -275,7 +276,7 @@ def _require_no_inputs(options: TrainingOptions, paths: list[str]) -> None:
                 )
 
 
-def _require_none(changes: list[str], problem: str) -> None:
+def _require_no_changes(changes: list[str], problem: str) -> None:
     if changes:
         raise InputError(
             f"{problem}{bullet_list(changes)}\nTo resume the run, restore the "
@@ -318,8 +319,8 @@ def _fingerprints(
 ) -> dict[str, list[str]]:
     compared = {**data_files, "initial weights": _initial_weights(options)}
     return {
-        what: [files.fingerprint(path) for path in paths]
-        for what, paths in compared.items()
+        name: [files.fingerprint(path) for path in paths]
+        for name, paths in compared.items()
     }
 
 

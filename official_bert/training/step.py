@@ -157,7 +157,7 @@ def evaluation_step(
 ) -> dict[str, tuple[Any, Any]]:
     """Returns {metric: (sum, weight)} of a batch, equal on all replicas.
 
-    Runs on every replica, with its share. An accuracy has the weight of its
+    Runs on each replica, with its share. An accuracy has the weight of its
     loss; `loss`, the sum of the mean losses, has the weight 1.
     """
     sums = sum_over_replicas(objective.evaluation_sums(model, batch))
@@ -207,8 +207,8 @@ def random_bits(seed: Any, site: int, shape: Any) -> Any:
 def recompute_in_backward(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wraps a function so that its gradient recomputes the activations.
 
-    Gradient checkpointing (Chen et al., 2016), for functions of float Tensors,
-    the first of them [B, S, H], that return [B, S, H]. With
+    This is gradient checkpointing (Chen et al., 2016). The arguments of the
+    function are float Tensors; the first one and the result are [B, S, H]. With
     `tf.recompute_grad`, XLA would merge the two equal computations. Here they
     differ: the second one adds the incoming gradient times 0 to its first
     input, which XLA does not simplify.

@@ -27,8 +27,8 @@ from official_bert.training.evaluate import score
 Setting = dict[str, Any]
 Result = tuple[Setting, dict[str, Any]]
 
-# Flags that change results by rounding or dropout masks at most. The directory
-# is one of them, so that a sweep can be moved.
+# Flags that change at most rounding and dropout masks. `output_dir` is one, so
+# that a sweep can be moved.
 _MAY_DIFFER = {
     "output_dir",
     "plots",
@@ -90,8 +90,8 @@ def run(task: Task, options: RunClassifier) -> None:
         results.append((setting, result))
         _write_table(options.output_dir, results, task.main_metric)
     if results:
-        _, ranked = _ranked(results, task.main_metric)[0]
-        best, _ = max(ranked, key=lambda r: score(r[1], task.main_metric))
+        _, best_group = _ranked(results, task.main_metric)[0]
+        best, _ = max(best_group, key=lambda r: score(r[1], task.main_metric))
         reporting.print_next_command(task, _run_options(best, options))
     if diverged:
         raise InputError(

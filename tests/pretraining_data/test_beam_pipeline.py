@@ -1,4 +1,4 @@
-"""The Beam pipeline writes the records of --num_workers."""
+"""The Beam pipeline writes the same records as --num_workers."""
 
 import contextlib
 import itertools
@@ -38,17 +38,17 @@ def inputs(tmp_path, monkeypatch):
 
 def make_both(inputs, runner="DirectRunner", beam_options=None, **changes):
     """Returns the records of the pipeline and of --num_workers."""
-    how = {"input_file": f"{inputs}/[0-9].txt", **changes}
+    flags = {"input_file": f"{inputs}/[0-9].txt", **changes}
     before = {path.name for path in inputs.iterdir()}
     outputs = f"{inputs}/a,{inputs}/b"
     beam = {"runner": runner, "beam_options": beam_options}
-    made = make(inputs, outputs, **beam, **how)
+    records = make(inputs, outputs, **beam, **flags)
     assert {path.name for path in inputs.iterdir()} == before | {"a", "b"}
-    return made, make(inputs, outputs, num_workers=1, **how)
+    return records, make(inputs, outputs, num_workers=1, **flags)
 
 
 class Transform:
-    """A transform of Beam for lists instead of PCollections."""
+    """A Beam transform of lists instead of PCollections."""
 
     def __init__(self, function):
         self.function = function
@@ -83,10 +83,10 @@ def without_beam(monkeypatch):
         return [*groups.items()]
 
     def group_several(inputs):
-        every = {name: dict(group(pairs)) for name, pairs in inputs.items()}
+        groups = {name: dict(group(pairs)) for name, pairs in inputs.items()}
         return [
-            (key, {name: every[name].get(key, []) for name in every})
-            for key in set().union(*every.values())
+            (key, {name: groups[name].get(key, []) for name in groups})
+            for key in set().union(*groups.values())
         ]
 
     beam = types.SimpleNamespace(
@@ -125,8 +125,8 @@ def test_steps_in_any_order_make_the_records_of_workers(
     inputs, without_beam, caplog, changes
 ):
     caplog.set_level(logging.INFO, logger="absl")
-    made, expected = make_both(inputs, **changes)
-    assert made == expected
+    records, expected = make_both(inputs, **changes)
+    assert records == expected
     logged = [record.getMessage() for record in caplog.records]
     beam, local = logged[: len(logged) // 2], logged[len(logged) // 2 :]
     assert beam == local
@@ -165,8 +165,8 @@ def test_unusable_file_is_reported(
 @pytest.mark.slow
 def test_beam_makes_the_records_of_workers(inputs, beam_options):
     pytest.importorskip("apache_beam", reason="needs the extra beam")
-    made, expected = make_both(inputs, beam_options=beam_options)
-    assert made == expected
+    records, expected = make_both(inputs, beam_options=beam_options)
+    assert records == expected
 
 
 @pytest.mark.slow
@@ -176,9 +176,9 @@ def test_dask_makes_the_records_of_workers(inputs):
     with distributed.LocalCluster(2, threads_per_worker=1) as cluster:
         beam_options = f"--dask_client_address={cluster.scheduler_address}"
         beam_options += " --dask_npartitions=4"
-        made, expected = make_both(inputs, "DaskRunner", beam_options)
+        records, expected = make_both(inputs, "DaskRunner", beam_options)
         distributed.default_client().close()  # Beam leaves it open.
-    assert made == expected
+    assert records == expected
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def documents_of(text):
     ("texts", "documents"),
     [
         (["\na b\nc\n\n \t\nd\n\n"], [["a b", "c"], ["d"]]),
-        (["a\n", "b\n\nc"], [["a", "b"], ["c"]]),  # Not the ends of files.
+        (["a\n", "b\n\nc"], [["a", "b"], ["c"]]),  # Ends of files do not.
         # A line without tokens is not blank: the tokenizer removes U+200B.
         (["a\n\u200b\nb\n"], [["a", "b"]]),
         # Carriage returns do not end lines.
@@ -80,14 +80,14 @@ def test_stored_corpus_equals_the_one_in_memory(settings, tmp_path):
 def test_blocks_are_limited_in_lines_and_in_characters():
     short = [str(number) for number in range(5000)]
     long = ["x" * 400_000] * 5
-    for lines, most in ((short, 2048), (long, 2)):
-        made = list(corpus.blocks_of_lines(lines))
-        assert [line for block in made for line in block] == lines
-        assert max(map(len, made)) == most
+    for lines, largest in ((short, 2048), (long, 2)):
+        parts = list(corpus.blocks_of_lines(lines))
+        assert [line for part in parts for line in part] == lines
+        assert max(map(len, parts)) == largest
 
 
 def test_blocks_of_whole_documents_end_with_a_blank_line():
     lines = ["a", ""] * 18_000 + ["b"] * 20_000
-    made = list(corpus.blocks_of_lines(lines, whole_documents=True))
-    assert [line for block in made for line in block] == lines
-    assert [len(block) for block in made] == [16_384, 16_384, 23_232]
+    parts = list(corpus.blocks_of_lines(lines, whole_documents=True))
+    assert [line for part in parts for line in part] == lines
+    assert [len(part) for part in parts] == [16_384, 16_384, 23_232]

@@ -1,8 +1,9 @@
 """Instances of --num_workers have the distribution of the original's.
 
-The original implementation was run with 24 seeds on the same text. The distance
-between its runs (chi-square of histograms) and the spread of its figures are
-recorded. Random segments B are compared with those of the default mode.
+The original implementation was run with 24 seeds on the same text. The
+recordings have the distances between its runs (chi-square of histograms), and
+means and standard deviations of numbers. Random segments B are compared with
+those of the default mode.
 """
 
 import json
@@ -21,12 +22,12 @@ from official_bert.pretraining_data.corpus import Corpus
 VOCAB_SIZE = 30522
 MASK = 103
 NUM_SEEDS = 6
-# In standard errors. By chance, one of 16 figures exceeds it in 0.1% of cases.
+# In standard errors. With a probability of 0.1%, one of 16 numbers exceeds it.
 TOLERANCE = 4
 
 
-def figures(rows, continues):
-    """Returns the recorded histograms and numbers."""
+def statistics(rows, continues):
+    """Returns the histograms and numbers that are also recorded."""
 
     def histogram(values, num_bins, width=1):
         return np.bincount(values // width, minlength=num_bins)
@@ -65,8 +66,8 @@ def chi_square(ours, theirs):
     """Returns the two-sample statistic of histograms of different totals."""
     ours, theirs = (np.array(a, np.float64) for a in (ours, theirs))
     scale = np.sqrt(theirs.sum() / ours.sum())
-    some = ours + theirs > 0
-    ours, theirs = ours[some], theirs[some]
+    is_used = ours + theirs > 0
+    ours, theirs = ours[is_used], theirs[is_used]
     return np.sum((ours * scale - theirs / scale) ** 2 / (ours + theirs))
 
 
@@ -94,7 +95,7 @@ def test_statistics_of_several_runs_equal_the_original(
             num_workers=1,
         )
         rows = pretraining_records.parse(tmp_path / "out", 128, 20)
-        ours.append(figures(rows, continues))
+        ours.append(statistics(rows, continues))
     recorded = json.loads((directory / "tolerance.json").read_text())[kind]
     histograms = recorded["mean_histograms"]
     for name in ours[0]:
@@ -105,14 +106,14 @@ def test_statistics_of_several_runs_equal_the_original(
         else:
             mean, std = recorded[name]["mean"], recorded[name]["std"]
             error = std * np.sqrt(1 / 24 + 1 / NUM_SEEDS)
-            off = (np.mean(found) - mean) / error
-            assert abs(off) < TOLERANCE, (name, off)
+            deviation = (np.mean(found) - mean) / error
+            assert abs(deviation) < TOLERANCE, (name, deviation)
 
 
 @pytest.mark.parametrize(
     "pair", [(100, 119, 1, 13), (100, 130, 1, 2), (100, 105, 1, 27)]
 )
-def test_segments_of_arrays_are_drawn_like_those_of_pairs(tmp_path, pair):
+def test_segments_of_many_pairs_are_drawn_like_those_of_one(tmp_path, pair):
     num_draws = 5000
     (tmp_path / "in").touch()
     options = CreatePretrainingData(
@@ -138,6 +139,6 @@ def test_segments_of_arrays_are_drawn_like_those_of_pairs(tmp_path, pair):
     )
     counts = np.array([(ours[key], theirs[key]) for key in ours | theirs])
     frequent = counts[counts.sum(axis=1) >= 20]
-    rest = (counts.sum(axis=0) - frequent.sum(axis=0) + 1)[np.newaxis]
-    found = scipy.stats.chi2_contingency(np.concatenate([frequent, rest]))
-    assert found.pvalue > 1e-3
+    others = (counts.sum(axis=0) - frequent.sum(axis=0) + 1)[np.newaxis]
+    result = scipy.stats.chi2_contingency(np.concatenate([frequent, others]))
+    assert result.pvalue > 1e-3

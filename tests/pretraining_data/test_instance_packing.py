@@ -45,7 +45,7 @@ def test_two_instances_are_packed_into_one_row():
     ("lengths", "limits", "expected"),
     [
         ([10, 20, 8, 12, 10], Limits(20, 9, 9), [[0, 4], [1], [2, 3]]),
-        # The 5 goes to the 14, where it leaves less room than with the 12.
+        # The 5 joins the 14, because it leaves less room there than at the 12.
         ([12, 5, 14], Limits(20, 9, 9), [[0], [1, 2]]),
         # One masked token each.
         ([5, 5, 5, 5], Limits(20, 2, 9), [[0, 1], [2, 3]]),
@@ -62,7 +62,7 @@ def test_instances_go_into_the_fullest_row_with_room(lengths, limits, expected):
     "limits", [Limits(512, 77, 16), Limits(512, 80, 2), Limits(512, 80, 16)]
 )
 def test_every_instance_is_in_exactly_one_row_within_the_limits(limits):
-    draw = random.Random(0)  # As in long articles, three in four are full.
+    draw = random.Random(0)  # As in long articles, 75% of them are full.
     lengths = [
         512 if draw.random() < 0.75 else draw.randint(5, 511)
         for _ in range(3000)

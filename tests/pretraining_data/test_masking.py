@@ -19,30 +19,30 @@ TOKEN_IDS = np.arange(100, 200)
 DEFAULT = Replacements(MASK, TOKEN_IDS)
 
 
-def mask_one(continues, wanted, seed, whole_words, replacements=DEFAULT):
+def mask_one(continues, number, seed, whole_words, replacements=DEFAULT):
     """Masks a sequence of len(continues) tokens between [CLS] and [SEP]."""
     places = range(1, len(continues) + 1)
     starts = continues if whole_words else [False] * len(continues)
     candidates = masking.whole_words(places, starts)
     return masking.mask_sequence(
-        candidates, wanted, replacements, random.Random(seed)
+        candidates, number, replacements, random.Random(seed)
     )
 
 
-def mask_many(continues, wanted, seed, whole_words, replacements=DEFAULT):
+def mask_many(continues, number, seed, whole_words, replacements=DEFAULT):
     key = np.random.default_rng(seed).integers(2**63, size=1, dtype=np.uint64)
     flags = np.array([[False, *continues, False]])
     _, positions, ids = masking.mask_sequences(
         np.array([[False, *[True] * len(continues), False]]),
         flags & whole_words,
-        np.array([wanted]),
+        np.array([number]),
         replacements,
         key,
     )
     return positions.tolist(), ids.tolist()
 
 
-both = pytest.mark.parametrize("choose", [mask_one, mask_many])
+with_both_functions = pytest.mark.parametrize("choose", [mask_one, mask_many])
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_number_of_predictions_is_rounded_half_to_even(prob, at_most):
     ]
 
 
-@both
+@with_both_functions
 def test_positions_and_their_replacements_are_independent(choose):
     chosen, masked = collections.Counter(), collections.Counter()
     for seed in range(2000):
@@ -87,11 +87,11 @@ SHARES = [
 ]
 
 
-@both
-@pytest.mark.parametrize(("mask", "keep", "rest"), SHARES)
-def test_replacements_have_the_requested_shares(choose, mask, keep, rest):
+@with_both_functions
+@pytest.mark.parametrize(("mask", "keep", "draw"), SHARES)
+def test_replacements_have_the_requested_shares(choose, mask, keep, draw):
     requested = Replacements(
-        MASK, TOKEN_IDS, mask / 100, rest / 100, keep / 100
+        MASK, TOKEN_IDS, mask / 100, draw / 100, keep / 100
     )
     counts, drawn = collections.Counter(), set()
     for seed in range(400):
@@ -101,21 +101,21 @@ def test_replacements_have_the_requested_shares(choose, mask, keep, rest):
             else:
                 counts["random"] += 1
                 drawn.add(replacement)
-    shares = {MASK: mask, KEEP: keep, "random": rest}
-    wanted = {kind: share for kind, share in shares.items() if share}
-    assert counts.keys() == wanted.keys()
-    if len(wanted) > 1:
-        found = [counts[kind] for kind in wanted]
-        expected = [60 * share for share in wanted.values()]
+    shares = {MASK: mask, KEEP: keep, "random": draw}
+    shares = {kind: share for kind, share in shares.items() if share}
+    assert counts.keys() == shares.keys()
+    if len(shares) > 1:
+        found = [counts[kind] for kind in shares]
+        expected = [60 * share for share in shares.values()]
         assert scipy.stats.chisquare(found, expected).pvalue > 1e-3
     assert drawn <= set(TOKEN_IDS.tolist())
-    if rest:
+    if draw:
         assert len(drawn) > 95
 
 
-@both
+@with_both_functions
 @pytest.mark.parametrize(
-    ("continues", "wanted", "expected"),
+    ("continues", "number", "expected"),
     [
         # The words 1-3, 4 and 5-6, of which 4 tokens are masked.
         ([0, 1, 1, 0, 0, 1], 4, {(1, 2, 3, 4), (4, 5, 6)}),
@@ -125,13 +125,13 @@ def test_replacements_have_the_requested_shares(choose, mask, keep, rest):
         ([1, 1, 0], 2, {(1, 2), (3,)}),
     ],
 )
-def test_whole_words_are_masked_together(choose, continues, wanted, expected):
+def test_whole_words_are_masked_together(choose, continues, number, expected):
     flags = [bool(flag) for flag in continues]
-    seen = {tuple(choose(flags, wanted, n, True)[0]) for n in range(60)}
+    seen = {tuple(choose(flags, number, seed, True)[0]) for seed in range(60)}
     assert seen == expected
 
 
-def test_random_numbers_equal_those_of_the_authors_splitmix64():
+def test_random_numbers_equal_the_reference_splitmix64():
     expected = [
         6457827717110365317,
         3203168211198807973,

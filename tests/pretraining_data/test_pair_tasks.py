@@ -1,4 +1,4 @@
-"""Records are masked segments of the text, as --nsp asks.
+"""Records are masked segments of the text, paired as --nsp says.
 
 Every word of the text is different and numbered by position, so the records
 show where the segments come from.
@@ -54,7 +54,7 @@ def instances(path):
 
 
 def words_of(ids):
-    """Returns where the words of a segment, ended by [SEP], are in the text."""
+    """Returns the positions in the text of a segment that ends with [SEP]."""
     words = ids[:-1] - FIRST
     assert ids[-1] == SEP
     assert min(words) >= 0
@@ -96,7 +96,7 @@ def test_pairs_are_spans_of_documents(inputs, tmp_path, nsp, num_workers):
         assert is_touching or len(ids) == LENGTH
         num_touching += is_touching
         num_short += len(ids) < LENGTH
-    # Most pairs of "next" are of two documents.
+    # With "next", most pairs come from two documents.
     assert num_touching > num_short > (500 if nsp == "sop" else 300)
     if nsp == "sop":
         counts = np.bincount(labels, minlength=2)
@@ -123,7 +123,7 @@ def test_nsp_none_makes_single_segments_of_whole_sentences(
             assert words[0] in sentences
             assert words[-1] + 1 in sentences
         seen |= set(words.tolist())
-    # All text except what was truncated in every round.
+    # All text except words that were truncated in every round.
     assert len(seen) > 0.8 * max(sentences)
 
 
@@ -141,16 +141,16 @@ def test_only_the_last_sequence_of_a_document_is_short(inputs, tmp_path, nsp):
 
 
 @both_modes
-def test_sop_needs_a_document_of_two_sentences(tmp_path, num_workers):
+def test_sop_needs_a_document_of_two_tokens(tmp_path, num_workers):
     out = tmp_path / "out"
-    how = {"dupe_factor": 3, "num_workers": num_workers}
+    flags = {"dupe_factor": 3, "num_workers": num_workers}
     pretraining_records.write_inputs(tmp_path, "a\n\nb\n", "ab")
     out.write_bytes(b"before")
     with pytest.raises(InputError, match="--nsp=sop"):
-        make(tmp_path, out, nsp="sop", **how)
+        make(tmp_path, out, nsp="sop", **flags)
     assert out.read_bytes() == b"before"
-    make(tmp_path, out, nsp="none", **how)
+    make(tmp_path, out, nsp="none", **flags)
     assert len(list(instances(out))) == 6
     (tmp_path / "text.txt").write_text("a\n\na b\n\na\nb\n")
-    make(tmp_path, out, nsp="sop", **how)
+    make(tmp_path, out, nsp="sop", **flags)
     assert len(list(instances(out))) == 6  # Two documents, three rounds.

@@ -42,12 +42,12 @@ def inputs(tmp_path_factory):
 )
 def test_records_do_not_depend_on_num_workers(inputs, tmp_path, changes):
     names = [str(tmp_path / name) for name in "abc"]
-    one, two = (
+    one_worker, two_workers = (
         make(inputs, ",".join(names), num_workers=number, **changes)
         for number in (1, 2)
     )
-    assert one == two
-    assert len(set(one)) == 3
+    assert one_worker == two_workers
+    assert len(set(one_worker)) == 3
     assert sorted(map(str, tmp_path.iterdir())) == names
 
 
@@ -55,13 +55,13 @@ def test_records_do_not_depend_on_num_workers(inputs, tmp_path, changes):
 def test_records_do_not_depend_on_the_size_of_portions(
     inputs, tmp_path, monkeypatch, whole_words
 ):
-    how = {"do_whole_word_mask": whole_words, "num_workers": 1}
-    expected = make(inputs, tmp_path / "out", **how)
+    flags = {"do_whole_word_mask": whole_words, "num_workers": 1}
+    expected = make(inputs, tmp_path / "out", **flags)
     monkeypatch.setattr(parallel, "_SENTENCES_PER_WORK_ITEM", 10)
     monkeypatch.setattr(parallel, "_INSTANCES_PER_BUCKET", 50)
     monkeypatch.setattr(parallel, "_PAIRS_IN_MEMORY", 70)
     monkeypatch.setattr(parallel, "BATCH_SIZE", 7)
-    assert make(inputs, tmp_path / "out", **how) == expected
+    assert make(inputs, tmp_path / "out", **flags) == expected
 
 
 def test_progress_bar_counts_instances(inputs, tmp_path, monkeypatch, capsys):

@@ -45,8 +45,8 @@ def test_instances_and_records_equal_the_recorded_ones(
     instance_records.write(records, options, text.num_tokens)
 
     expected = recorded_texts.lines(directory / name / "instances.jsonl.gz")
-    for instance, wanted in zip(instances, expected, strict=True):
-        assert wanted == as_recorded(instance, text, settings)
+    for instance, values in zip(instances, expected, strict=True):
+        assert as_recorded(instance, text, settings) == values
     assert rng.random() == stats["rng_next_random_after_run"]
     assert digest(outputs) == stats["tfrecord_parsed_sha256"]
 

@@ -76,8 +76,8 @@ def test_prose_is_split_into_sentences_and_documents(
 ):
     path = tmp_path / "novel.txt"
     write_chapters(path, paragraph_end, chapter_end, width)
-    how = {"document_blank_lines": document_blank_lines}
-    lines = read_lines(path, split_sentences=True, **how)
+    flags = {"document_blank_lines": document_blank_lines}
+    lines = read_lines(path, split_sentences=True, **flags)
     documents = re.split("\n\n+", "\n".join(lines).strip())
     assert [document.split("\n") for document in documents] == DOCUMENTS
 
@@ -110,8 +110,7 @@ def test_end_of_a_file_ends_a_document_outside_the_default_mode(
 
 def test_memory_is_limited_in_text_without_blank_lines():
     lines = (f"Line {i} of\nit ends. " for i in range(10_000))
-    made = sentences.split_prose(lines, 3)
-    first = next(made)
+    first = next(sentences.split_prose(lines, 3))
     assert first == "Line 0 of it ends."
     assert next(lines) == "Line 2048 of\nit ends. "
 
@@ -125,14 +124,14 @@ def make(tmp_path, caplog):
     """A function that makes records of a text; returns the log's records."""
     caplog.set_level(logging.INFO, logger="absl")
 
-    def made(text, tokens=WORDS, **options):
+    def make_records(text, tokens=WORDS, **options):
         inputs = pretraining_records.write_inputs(tmp_path, text, tokens)
         pretraining_records.make(
             inputs, inputs / "out", **{"short_seq_prob": 0.0, **options}
         )
         return caplog.records
 
-    return made
+    return make_records
 
 
 @pytest.mark.parametrize("num_workers", [0, 1])
@@ -147,7 +146,7 @@ def make(tmp_path, caplog):
         # [CLS] 1 [SEP] 2 [SEP] or [CLS] 2 [SEP] 1 [SEP] ...
         (TEXT, {"nsp": "sop", "max_seq_length": 7}, "truncated 50.0%"),
         (TEXT, {"nsp": "none", "max_seq_length": 5}, "truncated 25.0%"),
-        # Two documents of one sentence: A is the document, B is random.
+        # Two documents of one sentence: A is a document, and B is random.
         # [CLS] 3 [SEP] 3 [SEP] has room for 3 of 7 tokens of A.
         (
             TEXT.replace(".\nThe", " the"),
@@ -156,11 +155,11 @@ def make(tmp_path, caplog):
         ),
     ],
 )
-def test_counts_equal_those_by_hand(
+def test_logged_counts_equal_those_by_hand(
     make, text, changes, counts, num_workers, pack_sequences
 ):
-    how = {"num_workers": num_workers, "pack_sequences": pack_sequences}
-    records = make(text, dupe_factor=3, **how, **changes)
+    flags = {"num_workers": num_workers, "pack_sequences": pack_sequences}
+    records = make(text, dupe_factor=3, **flags, **changes)
     output = " ".join(record.getMessage() for record in records)
     assert re.search(f"Read 2 documents, .*{counts}", output)
 
@@ -189,8 +188,8 @@ def test_counts_equal_those_by_hand(
 def test_unsuitable_documents_are_a_warning_with_advice(
     make, text, changes, message, num_workers
 ):
-    how = {"num_workers": num_workers, "max_seq_length": 9, **changes}
-    records = make(text, ["a", ".", ","], **how)
+    flags = {"num_workers": num_workers, "max_seq_length": 9, **changes}
+    records = make(text, ["a", ".", ","], **flags)
     start = "Check the documents"
     warnings = [r for r in records if r.getMessage().startswith(start)]
     assert len(warnings) == (message is not None)

@@ -32,7 +32,7 @@ def workers(number):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 3])
-def test_results_are_in_order_and_items_are_read_when_needed(number):
+def test_results_are_in_order_and_few_items_are_read_ahead(number):
     taken = []
     with workers(number) as pool:
         items = (taken.append(i) or i for i in range(20))
@@ -89,10 +89,10 @@ def test_second_interruption_during_shutdown_is_ignored(monkeypatch):
     with workers(2) as pool:
         shutdown = pool._pool.shutdown
 
-        def interrupted(**how):
+        def interrupted(**arguments):
             os.kill(os.getpid(), signal.SIGINT)
             os.kill(os.getpid(), signal.SIGTERM)
-            shutdown(**how)
+            shutdown(**arguments)
 
         monkeypatch.setattr(pool._pool, "shutdown", interrupted)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

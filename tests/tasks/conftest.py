@@ -10,7 +10,7 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 
 @pytest.fixture
 def make_tokenizer(make_vocab):
-    """Returns a function of tokens, or of a text of one-letter tokens."""
+    """Returns a function of tokens, or of a text whose letters are tokens."""
 
     def make(tokens, do_lower_case=True):
         if isinstance(tokens, str):

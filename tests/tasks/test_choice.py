@@ -1,4 +1,4 @@
-"""Multiple choice: SWAG, the user's own data, features, answers, a run."""
+"""Multiple choice: SWAG, own data, features, answers, a training run."""
 
 import json
 import random
@@ -61,16 +61,16 @@ def test_every_choice_is_a_sequence_with_the_context(features):
 def test_every_choice_has_the_score_of_a_pair_classifier(features):
     config = BertConfig(**tiny.CONFIG)
     model = TASK.build_model(config)
-    pairs = SequenceClassifier(config, 1)
-    pairs.set_weights(model.get_weights())
+    pair_classifier = SequenceClassifier(config, 1)
+    pair_classifier.set_weights(model.get_weights())
     forward = Forward(TASK, model, max_seq_length=12, batch_size=2)
     outputs = forward.run(features)
     logits = np.stack(outputs.logits).astype(float)
     batch = features.batch(range(3), 12, 3)
     inputs = ("input_ids", "input_mask", "segment_ids")
     for choice in range(3):
-        one = {name: tf.constant(batch[name][:, choice]) for name in inputs}
-        expected = pairs(one)[:, 0]
+        pair = {name: tf.constant(batch[name][:, choice]) for name in inputs}
+        expected = pair_classifier(pair)[:, 0]
         np.testing.assert_allclose(logits[:, choice], expected, atol=1e-5)
     answers = TASK.answers(features, outputs.logits)
     np.testing.assert_allclose(answers, special.softmax(logits, 1), rtol=1e-5)
@@ -93,17 +93,17 @@ def test_baseline_is_a_random_choice():
 
 
 def test_objects_are_parsed_and_answered():
-    given = {"context": "a", "question": "b", "choices": ["c", "d", "e"]}
-    example = TASK.parse(given, "x:1")
+    value = {"context": "a", "question": "b", "choices": ["c", "d", "e"]}
+    example = TASK.parse(value, "x:1")
     assert example == ChoiceExample("x:1", "a", ["c", "d", "e"], question="b")
     assert example.texts == ["b c", "b d", "b e"]
     answer = np.array([0.25, 0.25, 0.5], np.float32)
-    shown = json.loads(json.dumps(TASK.answer_to_json(example, answer)))
+    result = json.loads(json.dumps(TASK.answer_to_json(example, answer)))
     probabilities = [0.25, 0.25, 0.5]
-    assert shown == {"choice": 2, "text": "e", "probabilities": probabilities}
+    assert result == {"choice": 2, "text": "e", "probabilities": probabilities}
 
 
-def test_text_b_of_swag_is_the_beginning_with_an_ending(tmp_path):
+def test_text_b_of_swag_is_the_beginning_followed_by_an_ending(tmp_path):
     header = "sent1,sent2,ending0,ending1,ending2,ending3"
     row = 'She opens it.,He,"sees ""a dog"", red.",eats.,sits.,stands.'
     for name in ("train", "val"):
@@ -136,16 +136,16 @@ OWN = {"context": "a", "choices": ["b", "c"], "label": 1}
 
 
 def test_question_id_and_the_label_of_test_data_are_optional(tmp_path):
-    asked = {**OWN, "question": "d ?", "id": 7}
-    assert choices(tmp_path, OWN, asked) == [
+    with_question = {**OWN, "question": "d ?", "id": 7}
+    assert choices(tmp_path, OWN, with_question) == [
         ChoiceExample("train-1", "a", ["b", "c"], 1),
         ChoiceExample("7", "a", ["b", "c"], 1, "d ?"),
     ]
-    del asked["label"]
-    [example] = choices(tmp_path, asked, split="test")
+    del with_question["label"]
+    [example] = choices(tmp_path, with_question, split="test")
     assert example == ChoiceExample("7", "a", ["b", "c"], None, "d ?")
     with pytest.raises(InputError, match=r"dev\.jsonl:1: .*'label'"):
-        choices(tmp_path, asked, split="dev")
+        choices(tmp_path, with_question, split="dev")
 
 
 def test_unknown_label_in_test_data_gives_a_warning(tmp_path, caplog):
@@ -156,21 +156,21 @@ def test_unknown_label_in_test_data_gives_a_warning(tmp_path, caplog):
 
 def test_hellaswag_is_read_with_its_column_names(tmp_path):
     endings = ["rips up tiles.", "plays a level."]
-    given = {"ind": 24, "ctx_a": "A man is on a roof.", "ctx_b": "he"}
-    given |= {"endings": endings, "gold": "0", "label": 1, "id": "x"}
+    row = {"ind": 24, "ctx_a": "A man is on a roof.", "ctx_b": "he"}
+    row |= {"endings": endings, "gold": "0", "label": 1, "id": "x"}
     names = {"context_column": "ctx_a", "choices_column": "endings"}
     names |= {"question_column": "ctx_b", "id_column": "ind"}
     names["label_column"] = "gold"
-    [example] = choices(tmp_path, given, **names)
+    [example] = choices(tmp_path, row, **names)
     expected = ChoiceExample("24", "A man is on a roof.", endings, 0, "he")
     assert example == expected
     # For predicting, the model knows these and the default names.
     options = tiny.options(tmp_path, task_name="choices", **names)
     task = tasks.from_json(json.loads(json.dumps(tasks.get(options).to_json())))
-    default = {"context": given["ctx_a"], "choices": given["endings"]}
-    mixed = {**given, **default}
+    default = {"context": row["ctx_a"], "choices": row["endings"]}
+    mixed = {**row, **default}
     del mixed["ctx_a"], mixed["endings"]
-    for item in (given, {**default, "question": "he"}, mixed):
+    for item in (row, {**default, "question": "he"}, mixed):
         assert task.parse(item, "x") == example._replace(guid="x", label=None)
 
 
@@ -207,8 +207,8 @@ def test_table_has_a_column_for_each_choice_and_letters_as_labels(
     names = [task.columns.question, *task.columns.choices.split(",")]
     row = dict(zip(names, ["d ?", "b", "c", "e"], strict=True))
     keys = {"question": "d ?", "choices": ["b", "c", "e"]}
-    for given in (row, keys):
-        assert task.parse(given, "x")[1:3] == first[1:3]
+    for value in (row, keys):
+        assert task.parse(value, "x")[1:3] == first[1:3]
 
 
 def test_each_named_column_of_choices_must_exist(tmp_path):
@@ -220,14 +220,14 @@ def test_each_named_column_of_choices_must_exist(tmp_path):
     assert task.columns.required == ("question", "A", "B", "C")
 
 
-def test_columns_by_number_do_not_lose_the_first_line(tmp_path):
+def test_columns_by_number_need_a_flag_about_the_header(tmp_path):
     (tmp_path / "train.csv").write_text("d ?,b,c,0\n")
     flags = {"task_name": "choices", "choices_column": "1,2"}
     with pytest.raises(InputError, match=r"--choices_column=1,2 .*nohas_head"):
         tasks.get(tiny.options(tmp_path, **flags))
 
 
-def test_choices_may_be_named_by_the_data_as_in_arc(tmp_path):
+def test_data_may_have_its_own_labels_of_choices_as_in_arc(tmp_path):
     named = {"text": ["b", "c"], "label": ["1", "2"]}
     line = {"question": "d ?", "choices": named, "answerKey": "1"}
     [example] = choices(tmp_path, line, label_column="answerKey")
@@ -257,8 +257,8 @@ def test_missing_choices_count_neither_in_the_loss_nor_in_the_answer(tokenizer):
     (loss, answer), (padded_loss, padded) = found
     np.testing.assert_allclose(padded_loss, loss, rtol=1e-6)
     np.testing.assert_allclose(padded, [*answer, 0, 0, 0], rtol=1e-6)
-    shown = wide.answer_to_json(short, padded)
-    assert len(shown["probabilities"]) == 2
+    result = wide.answer_to_json(short, padded)
+    assert len(result["probabilities"]) == 2
     shorter = {"question": "d ?", "A": "b", "B": " c "}
     columns = ChoiceColumns(choices="A,B,C")
     task = ChoiceTask(num_choices=3, columns=columns)

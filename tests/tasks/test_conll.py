@@ -55,7 +55,7 @@ def read(path, token_column=0, tag_column=-1):
         ("\n", (0, -1), False),
     ],
 )
-def test_columns_are_distinguished_from_text(write, text, columns, expected):
+def test_conll_files_are_recognized(write, text, columns, expected):
     labels = ("B-ORG", "B-PER", "I-PER", "B-LOC", "O")
     data = ConllData("", *columns, labels)
     assert data.recognizes(write(text)) == expected
@@ -77,7 +77,7 @@ def test_each_sentence_refers_to_its_document(write):
     assert second.document is first.document
     assert (first.start, second.start, third.start) == (0, 3, 0)
     assert third.document == ["BRUSSELS"]
-    # Otherwise the size of this text would grow quadratically.
+    # Otherwise, the size of this `repr` would grow quadratically.
     assert "EU" not in repr(second)
 
 
@@ -92,7 +92,7 @@ def test_columns_are_chosen_by_number(write):
         assert (first.words[0], first.tags[0]) == expected
 
 
-def test_lines_are_split_at_tabs_if_there_are_any_and_else_at_spaces(write):
+def test_lines_with_a_tab_are_split_at_tabs_and_others_at_spaces(write):
     path = write(
         "\ufeffNew York\tB\n \t \n  a   B  \nb\xa0c\u2028d O\n\n\n\nx O\r\n\r\n"
         "y B"

@@ -16,10 +16,10 @@ HEAD_TAIL = LongDocuments("head_tail")
 
 @pytest.mark.parametrize("mode", ["truncate_tail", "head_tail", "windows"])
 def test_texts_that_fit_are_kept_and_without_room_both_are_empty(mode):
-    how = LongDocuments(mode)
-    assert documents.cut([1, 2, 3], [4, 5], 8, how) == [([1, 2, 3], [4, 5])]
-    assert documents.cut([1, 2], [], 4, how) == [([1, 2], [])]
-    assert documents.cut([1, 2], [3], 3, how) == [([], [])]
+    mode = LongDocuments(mode)
+    assert documents.cut([1, 2, 3], [4, 5], 8, mode) == [([1, 2, 3], [4, 5])]
+    assert documents.cut([1, 2], [], 4, mode) == [([1, 2], [])]
+    assert documents.cut([1, 2], [3], 3, mode) == [([], [])]
 
 
 def test_head_tail_keeps_128_and_382_tokens_of_a_long_text():
@@ -56,7 +56,7 @@ def test_every_token_is_in_a_window(stride):
         parts = [list(window[not is_a_longer]) for window in windows]
         others = [list(window[is_a_longer]) for window in windows]
         assert sorted({token for part in parts for token in part}) == long
-        # They are in order, and none lies within its neighbor.
+        # The windows are in order, and none contains its neighbor.
         assert parts == sorted(parts)
         assert all(x[-1] < y[-1] for x, y in itertools.pairwise(parts))
         if len(windows) > 1:
@@ -69,6 +69,6 @@ def test_every_token_is_in_a_window(stride):
     [(0, [0, 2, 4, 6, 8]), (3, [0, 3, 6, 8]), (100, [0, 4, 8])],
 )
 def test_windows_start_every_stride_tokens(stride, starts):
-    how = LongDocuments("windows", stride)
-    windows = documents.cut(list(range(12)), [], 6, how)
+    mode = LongDocuments("windows", stride)
+    windows = documents.cut(list(range(12)), [], 6, mode)
     assert [part[0] for part, _ in windows] == starts

@@ -11,8 +11,8 @@ from official_bert.errors import InputError
 
 
 def cases_of(task_name, file, *rows, start="", **flags):
-    """Returns cases, given (end of the file, message after its name) each."""
-    return [(task_name, file, start + end, found, flags) for end, found in rows]
+    """Returns a case for each (end of the file, message after its name)."""
+    return [(task_name, file, start + end, text, flags) for end, text in rows]
 
 
 def choices(**changes):

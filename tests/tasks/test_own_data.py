@@ -67,7 +67,7 @@ def test_without_a_header_columns_are_numbers(tmp_path):
         ("regression", [0, "0.0"], [0.0, 0.0], 0),  # Zero is a label.
     ],
 )
-def test_test_data_with_some_labels_is_not_evaluated_with_a_warning(
+def test_test_data_with_some_unknown_labels_gives_a_warning(
     tmp_path, caplog, task_type, cells, labels, num_missing
 ):
     write(tmp_path / "labels", "1\n2\n")
@@ -125,7 +125,7 @@ def trained(tmp_path):
     return tmp_path
 
 
-def test_without_training_labels_are_those_of_the_model(trained):
+def test_run_that_does_not_train_uses_the_labels_of_the_model(trained):
     (trained / "train.csv").unlink()
     assert make(trained, do_train=False).labels == ("n", "y")
     (trained / "out" / "task.json").unlink()
@@ -158,7 +158,7 @@ def test_model_of_another_task_is_an_error(trained, monkeypatch, flags, key):
         ("test.csv", "text,LABEL\na,y\n", r"Received: text, LABEL"),
         ("test.csv", "text,id\na,1\n", None),
         ("test.csv", "text,label\na,0\nb,1\n", r"n, y\. Received: 0, 1\."),
-        ("test.csv", "text,label\na,-1\nb,-1\n", None),  # Stands for none.
+        ("test.csv", "text,label\na,-1\nb,-1\n", None),  # -1: no label.
         ("test.csv", "text\na\n", None),
     ],
 )
@@ -182,7 +182,7 @@ def test_unknown_task_name_or_single_label_is_an_error(tmp_path):
         make(tmp_path)
 
 
-def test_sorted_training_data_is_shuffled_and_other_data_is_not(tmp_path):
+def test_training_data_is_shuffled_and_other_data_is_not(tmp_path):
     rows = "".join(f"{i},{i // 50}\n" for i in range(100))
     for split in ("train", "dev"):
         write(tmp_path / f"{split}.csv", "text,label\n" + rows)
@@ -298,7 +298,7 @@ def test_equal_texts_are_held_out_together():
     assert {texts[i] for i in chosen}.isdisjoint(texts[i] for i in others)
 
 
-def test_rows_count_if_texts_repeat():
+def test_held_out_share_is_a_share_of_rows_even_if_texts_repeat():
     # One text is too frequent to be held out.
     texts = ["same"] * 30 + [f"text {i // 2}" for i in range(170)]
     labels = [("b",)] * 30 + [("a",)] * 100 + [("b",)] * 70

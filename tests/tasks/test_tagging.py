@@ -22,7 +22,7 @@ TASK = TaggingTask(labels=LABELS)
 
 
 @pytest.mark.parametrize(
-    ("sizes", "first", "last", "room", "expected"),
+    ("sizes", "start", "end", "room", "expected"),
     [
         ([1] * 16, 4, 10, 10, [(2, 4, 10, 12)]),
         ([1] * 16, 0, 6, 10, [(0, 0, 6, 10)]),
@@ -38,8 +38,8 @@ TASK = TaggingTask(labels=LABELS)
         ([], 0, 0, 5, []),
     ],
 )
-def test_windows_have_context_on_both_sides(sizes, first, last, room, expected):
-    windows = list(make_windows(sizes, first, last, room))
+def test_windows_have_context_on_both_sides(sizes, start, end, room, expected):
+    windows = list(make_windows(sizes, start, end, room))
     assert windows == [Window(*window) for window in expected]
 
 
@@ -48,26 +48,28 @@ def test_windows_predict_every_word_once_and_waste_no_room():
     num_split = 0
     for _ in range(3000):
         room = rng.randint(1, 30)
-        most = rng.choice([1, 3, 8])
-        sizes = rng.choices(range(1, min(room, most) + 1), k=rng.randint(1, 60))
-        first, last = sorted(rng.choices(range(len(sizes) + 1), k=2))
-        windows = list(make_windows(sizes, first, last, room))
+        longest = rng.choice([1, 3, 8])
+        lengths = range(1, min(room, longest) + 1)
+        sizes = rng.choices(lengths, k=rng.randint(1, 60))
+        start, end = sorted(rng.choices(range(len(sizes) + 1), k=2))
+        windows = list(make_windows(sizes, start, end, room))
         num_split += len(windows) > 1
-        predicted = [n for w in windows for n in range(w.first, w.last)]
-        assert predicted == list(range(first, last))
-        assert len(windows) <= 1 or sum(sizes[first:last]) > room
-        for begin, a, b, end in windows:
-            assert 0 <= begin <= a < b <= end <= len(sizes)
+        predicted = [n for w in windows for n in range(w.first, w.stop)]
+        assert predicted == list(range(start, end))
+        assert len(windows) <= 1 or sum(sizes[start:end]) > room
+        for begin, first, stop, end in windows:
+            assert 0 <= begin <= first < stop <= end <= len(sizes)
             used = sum(sizes[begin:end])
             assert used <= room
-            # No neighbor fits, except for words that cannot be divided: room
+            # There is no room for the next word. Words are not divided; room
             # that they leave on the left is used on the right.
             assert end == len(sizes) or used + sizes[end] > room
-            left, right = sum(sizes[begin:a]), sum(sizes[b:end])
+            left, right = sum(sizes[begin:first]), sum(sizes[stop:end])
             if begin > 0 and end < len(sizes):
-                assert abs(left - right) <= 2 * most
+                assert abs(left - right) <= 2 * longest
             if begin > 0:
-                assert left + sizes[begin - 1] > (room - sum(sizes[a:b])) // 2
+                half = (room - sum(sizes[first:stop])) // 2
+                assert left + sizes[begin - 1] > half
     assert num_split > 500
 
 
@@ -131,7 +133,7 @@ def random_documents(rng, num_documents):
 
 
 @pytest.mark.parametrize("document_context", [False, True])
-def test_first_token_of_each_word_is_labelled_in_one_row(
+def test_first_token_of_each_word_is_labelled_in_exactly_one_row(
     make_tokenizer, document_context
 ):
     tokenizer = make_tokenizer([*TOKENS, "##s"])
@@ -214,7 +216,7 @@ def test_main_metric_depends_on_the_tags():
         assert found[main_metric] == 1.0
 
 
-def test_loss_is_that_of_labelled_tokens():
+def test_only_labelled_tokens_contribute_to_the_loss():
     logits = np.random.RandomState(0).normal(size=(2, 5, 3)).astype(np.float32)
     mask = np.array([[0, 1, 0, 1, 0], [0, 1, 0, 0, 0]])
     label_ids = np.array([[0, 2, 0, 1, 0], [0, 1, 0, 0, 0]])
@@ -228,7 +230,7 @@ def test_loss_is_that_of_labelled_tokens():
 
 
 @pytest.mark.parametrize(
-    ("given", "words", "document"),
+    ("value", "words", "document"),
     [
         ("Jim  Henson\twas", ["Jim", "Henson", "was"], None),
         (["Jim", "was here"], ["Jim", "was here"], None),
@@ -242,9 +244,9 @@ def test_loss_is_that_of_labelled_tokens():
         ([], [], None),
     ],
 )
-def test_text_list_or_object_is_parsed(make_tokenizer, given, words, document):
+def test_text_list_or_object_is_parsed(make_tokenizer, value, words, document):
     task = TaggingTask(labels=LABELS, document_context=True)
-    example = task.parse(given, "line 1")
+    example = task.parse(value, "line 1")
     document = document or words
     start = int(document != words)
     assert example == Sentence(words, None, document, start)

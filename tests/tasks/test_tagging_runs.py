@@ -90,7 +90,7 @@ def columns(path):
 
 
 def assert_predictor_agrees(output, folder):
-    """Compares `Predictor` with the file of predictions, which it returns."""
+    """Compares `Predictor` with the predictions file; returns its lines."""
     predicted = columns(output / "test_predictions.txt")
     blocks = (folder / "test.txt").read_text().split("\n\n")[1:]
     sentences = [
@@ -139,8 +139,8 @@ def test_labels_come_from_a_file_or_the_model_or_the_training_data(folder):
     write_task_json(folder, kind="tagging", labels=["A"])
     assert tasks.get(evaluated).labels == ("A",)
     (folder / "labels").write_text("O\n\nI-PER\nB-PER\nB-LOC\n")
-    given = options(folder, label_file=str(folder / "labels"))
-    assert tasks.get(given).labels == ("O", "I-PER", "B-PER", "B-LOC")
+    with_file = options(folder, label_file=str(folder / "labels"))
+    assert tasks.get(with_file).labels == ("O", "I-PER", "B-PER", "B-LOC")
 
 
 def test_model_of_another_kind_is_an_error(folder):
@@ -171,7 +171,7 @@ def test_frozen_bert_does_not_change_and_the_layers_above_learn(
     assert np.any(after["output_bias"])
     assert read_json(output / "eval_results.json")["f1"] > 0.8
     assert_predictor_agrees(output, folder)
-    # Weights of another `feature_layers` would fit.
+    # The weights would fit, but `feature_layers` differs.
     with pytest.raises(InputError, match="`top`"):
         run_with_bilstm(feature_layers="last")
 

@@ -99,10 +99,10 @@ def answers(task, *logits, numbers=None):
     examples = [TextExample("", "x")] * len(set(numbers))
     rows = [FeatureRow(number, {}) for number in numbers]
     features = RowFeatures(examples, rows, task.schema(8))
-    return task.answers(features, [np.float32(one) for one in logits])
+    return task.answers(features, [np.float32(row) for row in logits])
 
 
-def test_answers_are_the_best_label_or_all_likely_ones_or_a_number():
+def test_answers_are_the_best_label_or_all_likely_labels_or_a_number():
     def shown(task, *logits):
         [answer] = answers(task, logits)
         found = task.answer_to_json(TextExample("", "x"), answer)
@@ -143,8 +143,8 @@ def test_metrics_depend_on_the_task_type():
 
 
 def test_texts_pairs_and_objects_are_parsed():
-    alone = {"text_a": "a", "text_b": None}
-    for given in ("a", ["a"], ["a", None], {"text": "a"}, alone):
-        assert CLASSES.parse(given, "x:1") == TextExample("x:1", "a", None)
-    for given in (["a", "b"], {"text_a": "a", "text_b": "b"}):
-        assert CLASSES.parse(given, "x:1") == TextExample("x:1", "a", "b")
+    single = {"text_a": "a", "text_b": None}
+    for value in ("a", ["a"], ["a", None], {"text": "a"}, single):
+        assert CLASSES.parse(value, "x:1") == TextExample("x:1", "a", None)
+    for value in (["a", "b"], {"text_a": "a", "text_b": "b"}):
+        assert CLASSES.parse(value, "x:1") == TextExample("x:1", "a", "b")

@@ -43,7 +43,7 @@ def saver(state, output):
 
 
 def assert_saved(output, step):
-    """Every number in the checkpoint of a step is the step."""
+    """Every number in the checkpoint of a step equals the step."""
     arrays = weights(output, step)
     assert len(arrays) == 4
     for name, array in arrays.items():
@@ -54,8 +54,10 @@ def assert_saved(output, step):
 
 @pytest.fixture
 def writing(monkeypatch):
-    """`run_directory.save` waits for the event `may_write` before it writes."""
+    """Lets `run_directory.save` wait for the event `may_write`.
 
+    Then it raises `error`, if there is one, instead of writing.
+    """
     writing = types.SimpleNamespace(may_write=threading.Event(), error=None)
 
     def save(*arguments):
@@ -88,13 +90,13 @@ def test_checkpoint_holds_the_values_of_its_step(
         assert run_directory.latest(str(tmp_path)) is None
         writing.may_write.set()
         saves.save(4)
-        # One is written at a time.
+        # Only one is written at a time.
         assert_saved(tmp_path, 1)
     assert_saved(tmp_path, 4)
 
 
-@pytest.mark.parametrize("notice", ["wait", "raise_error", "save"])
-def test_failed_checkpoint_ends_the_run(state, tmp_path, writing, notice):
+@pytest.mark.parametrize("method", ["wait", "raise_error", "save"])
+def test_failed_checkpoint_ends_the_run(state, tmp_path, writing, method):
     writing.may_write.set()
     with saver(state, tmp_path) as saves:
         saves.save(1)
@@ -102,9 +104,9 @@ def test_failed_checkpoint_ends_the_run(state, tmp_path, writing, notice):
         writing.error = InputError("No space left on device")
         saves.save(2)
         saves._last.exception(TIMEOUT)  # Returns when the thread has failed.
-        arguments = [3] if notice == "save" else []
+        arguments = [3] if method == "save" else []
         with pytest.raises(InputError, match="No space left"):
-            getattr(saves, notice)(*arguments)
+            getattr(saves, method)(*arguments)
     assert_saved(tmp_path, 1)
     assert run_directory.latest(str(tmp_path)).endswith("model.ckpt-1")
 
@@ -128,7 +130,7 @@ def test_training_continues_while_a_checkpoint_is_written(
     monkeypatch.setattr(loop, "_report", report)
     pretraining_runs.write(tmp_path)
     steps = {"num_train_steps": 8, "save_checkpoints_steps": 7}
-    # Step 0 waits for step 6 here.
+    # The checkpoint of step 0 is written only after step 6.
     output = pretraining_runs.run(tmp_path, do_train=True, **steps)
     for step in (0, 7, 8):
         assert weights(output, step)["global_step"] == step

@@ -1,4 +1,4 @@
-"""Shares of a batch, agreement of hosts, and errors without a TPU."""
+"""Shares of a batch, errors without a TPU, and directories of workers."""
 
 import pathlib
 import socket

@@ -54,7 +54,7 @@ def unmasked(ids, starts, budget, num_rows, length=16):
 
 @functools.cache
 def compiled(jit_compile):
-    """Returns `mask_batch`, traced once for equal shapes and settings."""
+    """Returns a compiled `mask_batch`, traced once per shape and settings."""
     return tf.function(mask_batch, autograph=False, jit_compile=jit_compile)
 
 
@@ -186,7 +186,7 @@ def test_packed_instances_are_masked_separately(max_ngram):
     for row in np.where(used, places, 0):
         found[0].add(tuple(row[(row > 0) & (row < 10)]))
         found[1].add(tuple(row[row > 10] - 10))
-    # Of the words 1, 2-4, 5-6 and 8, and of 1-2, 3-4, 5 and 7.
+    # The words are 1, 2-4, 5-6 and 8; in the second instance 1-2, 3-4, 5 and 7.
     assert found[0] == {(1, 8), (5, 6)}
     pairs, singles = [(1, 2), (3, 4)], [5, 7]
     assert found[1] == {(5, 7)} | {

@@ -79,11 +79,12 @@ def test_weights_equal_those_of_one_device(
 def test_iterations_per_loop_does_not_change_the_weights(
     folder, one_device, tmp_path
 ):
-    given = {"eval_file": str(folder / "train.tfrecord"), "eval_every": 4}
-    output = run(folder, tmp_path, iterations_per_loop=5, **given)
+    flags = {"eval_file": str(folder / "train.tfrecord"), "eval_every": 4}
+    output = run(folder, tmp_path, iterations_per_loop=5, **flags)
     assert_same_weights(output, one_device)
     assert losses(output) == losses(one_device)
-    # The loop also ends at checkpoints and evaluations. Five are kept.
+    # The loop also ends at checkpoints and evaluations. Five checkpoints are
+    # kept.
     names = {path.name for path in output.glob("*.index")}
     assert names == {f"model.ckpt-{n}.index" for n in (8, 12, 14, 16, 20)}
     history = read_json_lines(output / "eval_history.jsonl")
@@ -106,7 +107,7 @@ def test_two_hosts_end_with_the_weights_of_one_device(
     flags = pretraining_runs.flags(folder, tmp_path, do_eval=True, **SETTINGS)
     hosts.run("run_pretraining.py", [flags, flags])
     assert_close_weights(tmp_path, one_device)
-    event_values(tmp_path)  # One host alone writes events.
+    event_values(tmp_path)  # Fails unless a single host writes events.
 
 
 def test_fine_tuning_on_two_replicas_ends_with_the_weights_of_one_device(
@@ -118,8 +119,8 @@ def test_fine_tuning_on_two_replicas_ends_with_the_weights_of_one_device(
     config = review_runs.CONFIG | {"attention_probs_dropout_prob": 0.0}
     (tmp_path / "bert_config.json").write_text(json.dumps(config))
     flags = {"do_train": True, "learning_rate": 1e-3}
-    one, two = (
-        review_runs.run(tmp_path, name, distribution_strategy=name, **flags)
-        for name in ("none", "mirrored")
+    one_device, two_replicas = (
+        weights(review_runs.run(tmp_path, s, distribution_strategy=s, **flags))
+        for s in ("none", "mirrored")
     )
-    recorded.assert_all_close(weights(two), weights(one), atol=1e-5)
+    recorded.assert_all_close(two_replicas, one_device, atol=1e-5)

@@ -1,3 +1,5 @@
+"""Evaluations during training: the best model, early stopping, history."""
+
 import math
 import types
 

@@ -45,7 +45,7 @@ def test_first_signal_is_recorded_and_handlers_are_restored(number):
     assert signal.set_wakeup_fd(-1) == -1
 
 
-def test_signals_that_are_ignored_stay_ignored():
+def test_ignored_signals_stay_ignored():
     with (
         signals.temporary_handler(signal.SIG_IGN, signal.SIGINT),
         interruption.watched() as received,
@@ -55,7 +55,7 @@ def test_signals_that_are_ignored_stay_ignored():
         assert wait_for_signal(received) == "SIGTERM"
 
 
-def test_ctrl_c_interrupts_again_after_an_error_inside():
+def test_ctrl_c_interrupts_again_after_an_error_in_the_block():
     with pytest.raises(ZeroDivisionError), interruption.watched():
         1 / 0  # noqa: B018
     with pytest.raises(KeyboardInterrupt):

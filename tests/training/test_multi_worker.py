@@ -1,4 +1,4 @@
-"""Several hosts, as real processes: results, signals, death and restart."""
+"""Several hosts, as real processes: results, signals, a killed host."""
 
 import re
 import signal
@@ -57,7 +57,7 @@ def test_signal_to_one_host_stops_all_after_the_same_step(tmp_path, flags):
 
 
 def test_two_hosts_fine_tune_like_one(tmp_path):
-    """With evaluations during training, and batches that are not full."""
+    """Also with evaluations during training, and batches that are not full."""
     review_runs.write(tmp_path)
     changes = {
         **dict.fromkeys(("do_train", "do_eval", "do_predict"), True),
@@ -86,7 +86,7 @@ def test_two_hosts_fine_tune_like_one(tmp_path):
 
 
 def end(processes, number, output, sent=signal.SIGKILL):
-    """Ends one of two hosts; the other one ends with a message."""
+    """Ends one of two hosts; checks that the other ends with a message."""
     processes[number].send_signal(sent)
     assert processes[number].wait(timeout=30) == -sent
     survivor = processes[1 - number]

@@ -56,11 +56,11 @@ def negative_log_probabilities(logits, labels):
 def test_losses_and_accuracies_equal_their_formulas(weights):
     losses = negative_log_probabilities(MASKED_LM_LOGITS, IDS)
     is_correct = MASKED_LM_LOGITS.argmax(-1) == IDS
-    of_pairs = negative_log_probabilities(NEXT_SENTENCE_LOGITS, LABELS[:, 0])
+    pair_losses = negative_log_probabilities(NEXT_SENTENCE_LOGITS, LABELS[:, 0])
     trained, evaluated = metrics(weights)
     expected = {
         "masked_lm_loss": (losses * weights).sum() / (weights.sum() + 1e-5),
-        "next_sentence_loss": of_pairs.mean(),
+        "next_sentence_loss": pair_losses.mean(),
     }
     assert trained == pytest.approx(expected, rel=1e-6)
     divisor = weights.sum() or 1.0
@@ -70,7 +70,7 @@ def test_losses_and_accuracies_equal_their_formulas(weights):
             "loss": sum(expected.values()),
             "masked_lm_loss": (losses * weights).sum() / divisor,
             "masked_lm_accuracy": (is_correct * weights).sum() / divisor,
-            "next_sentence_loss": of_pairs.mean(),
+            "next_sentence_loss": pair_losses.mean(),
             "next_sentence_accuracy": is_pair_correct.mean(),
         },
         rel=1e-6,
@@ -82,7 +82,7 @@ def test_other_tasks_have_the_same_numbers_under_other_names():
     losses, evaluated = metrics(weights)
     tasks = {"token_task": "lm", "pair_task": "sentence_order"}
     renamed = metrics(weights, **tasks)
-    alone = metrics(weights, pair_task=None)
+    lm_only = metrics(weights, pair_task=None)
 
     new_names = {
         "loss": "loss",
@@ -94,6 +94,6 @@ def test_other_tasks_have_the_same_numbers_under_other_names():
         for numbers in (losses, evaluated)
     )
     loss = losses.pop("masked_lm_loss")
-    assert alone[0] == {"masked_lm_loss": loss}
+    assert lm_only[0] == {"masked_lm_loss": loss}
     masked_lm = {n: v for n, v in evaluated.items() if "masked_lm" in n}
-    assert alone[1] == masked_lm | {"loss": pytest.approx(loss, rel=1e-6)}
+    assert lm_only[1] == masked_lm | {"loss": pytest.approx(loss, rel=1e-6)}

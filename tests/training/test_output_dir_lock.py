@@ -19,7 +19,7 @@ def lock(directory, do_train=True, is_chief=True):
 
 
 @pytest.fixture
-def held(tmp_path):
+def other_lock(tmp_path):
     """A lock that another run holds; closing it is like killing that run."""
     with open(tmp_path / "run.lock", "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -28,7 +28,7 @@ def held(tmp_path):
         yield file
 
 
-def test_second_run_is_an_error_that_names_the_first(held, tmp_path):
+def test_second_run_is_an_error_that_names_the_first(other_lock, tmp_path):
     message = f"--output_dir={tmp_path} .* process 4711 on host elsewhere"
     with pytest.raises(InputError, match=message), lock(tmp_path):
         pass
@@ -36,18 +36,18 @@ def test_second_run_is_an_error_that_names_the_first(held, tmp_path):
 
 
 @pytest.mark.parametrize("changes", [{"do_train": False}, {"is_chief": False}])
-def test_evaluations_and_workers_need_no_lock(held, tmp_path, changes):
+def test_evaluations_and_workers_need_no_lock(other_lock, tmp_path, changes):
     with lock(tmp_path, **changes):
         pass
 
 
-def test_lock_of_a_killed_process_is_released(held, tmp_path):
-    held.close()
+def test_lock_of_a_killed_process_is_released(other_lock, tmp_path):
+    other_lock.close()
     assert (tmp_path / "run.lock").exists()
     with lock(tmp_path):
         text = (tmp_path / "run.lock").read_text()
         assert text.startswith(f"process {os.getpid()} on host ")
-    assert not os.listdir(tmp_path)  # But an old directory stays.
+    assert not os.listdir(tmp_path)  # The directory existed, so it stays.
 
 
 def test_new_directory_is_removed_if_it_is_empty_at_the_end(tmp_path):
@@ -72,7 +72,7 @@ def test_file_system_without_locks_gives_a_warning(
 
 
 def test_lock_file_that_cannot_be_opened_is_an_error(tmp_path):
-    (tmp_path / "run.lock").mkdir()  # Root may open any file.
+    (tmp_path / "run.lock").mkdir()  # Root can open any file.
     with pytest.raises(InputError, match=r"run\.lock: "), lock(tmp_path):
         pass
 
@@ -89,7 +89,7 @@ def test_unfinished_files_of_a_killed_run_are_removed(tmp_path):
         "model.ckpt-1.tmp-notes",
     }
     removed = {
-        # Without an index, it was being written or removed.
+        # Checkpoints without an index were being written or removed.
         "model.ckpt-4.data-00000-of-00001",
         "model.ckpt-4.resume.json",
         "best/model.ckpt-5.data-00000-of-00001",

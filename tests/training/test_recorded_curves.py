@@ -30,13 +30,13 @@ FINETUNING_SCHEDULE = LinearWarmupDecay(1e-3, 30, 3)
 
 # Largest difference of each curve.
 #
-# Pre-training: twice the difference of the recorded run when TensorFlow 2 runs
-# the code of the original.
+# Pre-training: twice the difference between the recorded run and a run of the
+# original code with TensorFlow 2.
 #
 # Fine-tuning: twice the recorded difference of another back end, in
-# tolerance.json, since both runs may be off by it. For SQuAD's loss that
-# difference is less than the effect of rounding, up to 5.4e-6 if half of all
-# initial weights are one unit in the last place off.
+# tolerance.json, since both runs may be off by it. For the loss of SQuAD, that
+# difference is less than the effect of rounding, which is up to 5.4e-6 if half
+# of all initial weights are one unit in the last place off.
 CURVE_TOLERANCES = {
     "pretraining": {
         **{"loss": 3e-6, "masked_lm_loss": 3e-6, "next_sentence_loss": 2e-6},
@@ -48,7 +48,7 @@ CURVE_TOLERANCES = {
 OUR_NAMES = {"global_norm": "gradient_norm", "lr": "learning_rate"}
 
 # Pre-training: twice the largest difference to the recorded run over five back
-# ends, oneDNN with AVX-512, AVX2, AVX and SSE4.1, and no oneDNN. The largest
+# ends: oneDNN with AVX-512, AVX2, AVX or SSE4.1, and no oneDNN. The largest
 # moments are 1.5e-2 and 2.1e-4.
 STATE_TOLERANCES = {"parameter": 1.8e-5, "adam_m": 2.2e-7, "adam_v": 4.5e-9}
 
@@ -76,7 +76,7 @@ def finetuning_batch(arrays, number):
 def pack(batch, num_rows=5):
     """Packs 8 instances into fewer rows, and pads these to `num_rows`."""
     batch = {name: column.numpy() for name, column in batch.items()}
-    # Packing expects the weights of 1 first; the recorded ones are mixed.
+    # Packing expects weights of 1 first; the recorded weights are mixed.
     order = np.argsort(-batch["masked_lm_weights"], axis=1, kind="stable")
     for name in ("positions", "ids", "weights"):
         values = batch[f"masked_lm_{name}"]

@@ -79,7 +79,7 @@ def test_every_task_counts_its_labels(caplog, task, examples, labels):
     assert " ".join(found) == labels
 
 
-def test_many_labels_are_cut_after_ten_with_a_warning(caplog):
+def test_only_ten_of_many_labels_are_shown_with_a_warning(caplog):
     labels = tuple(f"label{number:03}" + "x" * 50 for number in range(120))
     splits = ("train", "dev", "dev_mismatched", "test", "test_mismatched")
     data = dict.fromkeys(splits, texts(*labels))
@@ -110,7 +110,7 @@ def test_odd_labels_are_a_warning(caplog, train, dev, warning):
 
 
 @pytest.mark.parametrize(
-    ("task", "answers", "shown"),
+    ("task", "answers", "message"),
     [
         (text_task(), np.array([[0.6, 0.4], [0.7, 0.3]]), "all 2 .* 'a'"),
         (text_task(), np.array([[0.6, 0.4], [0.3, 0.7]]), None),
@@ -119,11 +119,11 @@ def test_odd_labels_are_a_warning(caplog, train, dev, warning):
         (SquadTask(), [None, None], None),
     ],
 )
-def test_predicting_a_single_class_is_a_warning(caplog, task, answers, shown):
+def test_predicting_a_single_class_is_a_warning(caplog, task, answers, message):
     reporting.warn_of_one_class("dev", task.predictions(answers))
-    assert len(caplog.records) == (shown is not None)
-    if shown:
-        assert re.search(f"dev: {shown}", caplog.text)
+    assert len(caplog.records) == (message is not None)
+    if message:
+        assert re.search(f"dev: {message}", caplog.text)
 
 
 def test_table_of_data_is_also_logged_if_records_are_reused(
@@ -171,7 +171,7 @@ def test_metrics_are_printed_beside_those_of_the_baseline(capsys):
     ]
 
 
-def test_baselines_of_numbers_and_of_sets_of_labels():
+def test_baseline_is_the_mean_or_the_labels_of_at_least_half():
     task = text_task("regression", ())
     assert task.baseline_name == "always the mean"
     found = task.baseline(texts(1.0, 3.0), texts(1.0, 2.0, 6.0))

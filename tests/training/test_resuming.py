@@ -1,4 +1,4 @@
-"""Runs in the output directory of an earlier run: resumed or started over."""
+"""Runs in the output directory of an earlier run resume or start over."""
 
 import dataclasses
 import json
@@ -45,7 +45,7 @@ def train(folder, output="out", **changes):
 
 
 def contents(directory):
-    """Returns {name: (bytes, time of writing)} of files without events."""
+    """Returns {name: (bytes, time of writing)} of files except events."""
     return {
         path.name: (path.read_bytes(), path.stat().st_mtime_ns)
         for path in directory.iterdir()
@@ -56,7 +56,7 @@ def contents(directory):
 @pytest.mark.parametrize(
     ("changes", "messages"),
     [
-        # Also if steps are left.
+        # An error even if steps are left.
         ({"warmup_proportion": 0.2, "num_train_epochs": 2.0}, ["warmup_prop"]),
         (
             {"max_seq_length": 16, "optimizer": "lamb", "learning_rate": 1.0},
@@ -66,7 +66,7 @@ def contents(directory):
                 "--optimizer: 'adamw', now 'lamb'",
             ],
         ),
-        # These can change while a step is left.
+        # These options may change as long as steps are left.
         (
             {"num_train_epochs": 0.4, "train_batch_size": 32, "seed": 7},
             [
@@ -140,7 +140,7 @@ def test_changed_evaluation_data_is_an_error(folder):
     train(folder, do_eval=True)
 
 
-def test_changed_weights_of_hugging_face_are_found(tmp_path):
+def test_changed_hugging_face_weights_are_detected(tmp_path):
     (tmp_path / "config.json").touch()
     (tmp_path / "model.safetensors").write_bytes(b"new")
     options = types.SimpleNamespace(
@@ -170,9 +170,9 @@ def test_run_resumes_with_more_epochs_and_options_that_change_nothing(folder):
         distribution_strategy="mirrored",
     )
     assert weights(folder / "out")["global_step"] == 7
-    kept = read_json(folder / "out" / "train_options.json")["options"]
-    assert kept["num_train_epochs"] == 0.7
-    assert kept["seed"] == 12345  # That of the run.
+    options = read_json(folder / "out" / "train_options.json")["options"]
+    assert options["num_train_epochs"] == 0.7
+    assert options["seed"] == 12345  # The seed at the start of the run.
 
 
 @pytest.mark.slow
@@ -183,10 +183,10 @@ def test_runs_of_older_versions_resume(folder, version):
         for path in [output / "vocab.txt", *output.glob("*.json")]:
             path.unlink()
     else:
-        kept = read_json(output / "train_options.json")
-        del kept["fingerprints"]
-        del kept["options"]["learning_rate"]
-        (output / "train_options.json").write_text(json.dumps(kept))
+        record = read_json(output / "train_options.json")
+        del record["fingerprints"]
+        del record["options"]["learning_rate"]
+        (output / "train_options.json").write_text(json.dumps(record))
     train(folder, num_train_epochs=0.6, learning_rate=0.02)
     assert weights(output)["global_step"] == 6
 
@@ -213,9 +213,9 @@ def test_overwriting_removes_all_files_of_a_run_and_no_others(folder):
     (output / "best" / "other.txt").write_text("mine")
     (output / "train.csv").write_text("mine")
     changes = {"learning_rate": 0.02, "overwrite_output_dir": True}
-    bad = {**changes, "data_dir": str(folder)}
+    wrong_data = {**changes, "data_dir": str(folder)}
     with pytest.raises(InputError, match=r"train\.tsv"):
-        train(folder, **bad)
+        train(folder, **wrong_data)
     assert weights(output)["global_step"] == 5
     train(folder, **changes)
     expected = train(folder, "expected", learning_rate=0.02)
@@ -253,7 +253,7 @@ OWN_FILE = {"train_file": "a.csv", "dev_share": 0.1}
     [
         ("predictions.json", {}, True),
         ("eval/events.out.tfevents.1", {}, True),
-        # Without train_options.json, it is no directory of a training run.
+        # Without train_options.json, the directory is not that of a run.
         ("predictions.json", None, False),
         ("eval/events.out.tfevents.1", None, False),
         # Held-out examples, and files of the user.
@@ -284,7 +284,7 @@ def test_changing_the_held_out_examples_is_an_error(folder):
     line = " ".join(f"--{name}={path}" for name, path in files)
     line += f" --train_file={folder}/SST-2/train.tsv --max_seq_length=16"
     line += " --num_train_epochs=0.5"
-    first, again, other_share, other_file = [
+    first, same_data, other_share, other_file = [
         command_lines.parse(RunClassifier, f"{line} {more}")
         for more in (
             "",
@@ -298,7 +298,7 @@ def test_changing_the_held_out_examples_is_an_error(folder):
         run_classifier.main(other_share)
     with pytest.raises(InputError, match=r"--dev_file: None, now '.*dev\.tsv'"):
         run_classifier.main(other_file)
-    run_classifier.main(again)
+    run_classifier.main(same_data)
 
 
 @pytest.mark.slow
@@ -315,7 +315,7 @@ def test_signal_during_the_last_evaluation_ends_the_run(
         record_dirs.append(record_dir)
         if len(record_dirs) == 2:
             os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(0.2)  # A thread notes it.
+            time.sleep(0.2)  # A thread records the signal.
         return {"dev": {"accuracy": 0.5}}
 
     monkeypatch.setattr(evaluate, "evaluate", evaluate_model)
@@ -338,7 +338,7 @@ def test_signal_during_the_last_evaluation_ends_the_run(
 def test_vocabulary_casing_and_labels_must_be_those_of_training(
     folder, monkeypatch, changes, message
 ):
-    """The weights fit, so only the files beside them can tell."""
+    """The weights fit, so only the other files show the difference."""
     monkeypatch.chdir(folder)
     vocab = (folder / "out" / "vocab.txt").read_text()
     (folder / "other.txt").write_text("\n".join(vocab.split()[::-1]) + "\n")
@@ -376,7 +376,7 @@ def test_resuming_without_eval_every_is_an_error_if_there_is_a_best_model(
     shutil.rmtree(best)
     train(folder, num_train_epochs=0.6)
     assert weights(output)["global_step"] == 6
-    # Also if the run starts over, because its checkpoints are missing.
+    # The same if the run starts over, because its checkpoints are missing.
     shutil.copytree(output, best)
     for path in [output / "checkpoint", *output.glob("model.ckpt-*")]:
         path.unlink()
@@ -386,7 +386,7 @@ def test_resuming_without_eval_every_is_an_error_if_there_is_a_best_model(
 
 @pytest.mark.slow
 def test_checkpoint_is_evaluated_once(folder, monkeypatch):
-    """Also if a run was killed before it could evaluate one."""
+    """Even if a run is killed between a checkpoint and its evaluation."""
     history = folder / "new" / "eval_history.jsonl"
     evaluated, num_lines = [], []
 
@@ -407,7 +407,7 @@ def test_checkpoint_is_evaluated_once(folder, monkeypatch):
     history.write_text("".join(lines))
     train(folder, "new", num_train_epochs=2.0, **changes)
     assert evaluated == [5, 10, 15, 15, 20]
-    # The events come first: their evaluation is repeated if they are missing.
+    # Events are written before the history, so that no evaluation lacks them.
     assert num_lines == [0, 1, 2, 2, 3]
 
 
@@ -430,8 +430,8 @@ def test_pretraining_on_other_data_or_for_another_loss_is_an_error(tmp_path):
     shutil.copy(folder / "moved.tfrecord", records)
     pretraining_runs.run(folder, do_train=True)
     assert contents(output) == before
-    two = f"{records},{folder}/moved.tfrecord"
-    changes = {"input_file": two, "num_train_steps": 8, "nsp": "none"}
+    two_files = f"{records},{folder}/moved.tfrecord"
+    changes = {"input_file": two_files, "num_train_steps": 8, "nsp": "none"}
     message = r"(?s)--nsp: 'next', now 'none'.*data: none, now moved\.tfrecord"
     with pytest.raises(InputError, match=message):
         pretraining_runs.run(folder, do_train=True, **changes)

@@ -92,13 +92,13 @@ def test_recomputed_layers_run_twice_with_the_same_dropout_masks(batch):
 @pytest.mark.slow
 def test_micro_batches_have_different_dropout_masks(batch):
     """With equal masks, two equal halves would give the gradient of one."""
-    one = half_of(batch)
-    both = {name: tf.concat([value, value], 0) for name, value in one.items()}
+    half = half_of(batch)
+    twice = {name: tf.concat([value, value], 0) for name, value in half.items()}
     model = make_model()
-    _, whole = gradients(model, both, num_micro_batches=2)
-    _, half = gradients(model, one)
+    _, found = gradients(model, twice, num_micro_batches=2)
+    _, of_half = gradients(model, half)
     name = "bert/encoder/layer_0/output/dense/kernel"
-    assert np.abs(whole[name] - half[name]).max() > 1e-3
+    assert np.abs(found[name] - of_half[name]).max() > 1e-3
 
 
 @pytest.mark.slow
@@ -137,7 +137,7 @@ def test_layers_have_different_dropout_masks(batch):
         return random_bits(tf.constant([1, 2]), site, shape)
 
     make_model(TWO_LAYERS)(batch, training=StepContext(bits))
-    # Embeddings, and in each layer the probabilities and both outputs.
+    # The embeddings, and in each layer the probabilities and two outputs.
     assert len(sites) == len(set(sites)) == 1 + 2 * 3
 
 
@@ -150,8 +150,8 @@ def test_loss_scale_does_not_change_the_update(batch):
         found.append([step(batch)["gradient_norm"], *optimizer.weights])
     (norm, *_), (other_norm, *_) = found
     np.testing.assert_allclose(other_norm, norm, rtol=1e-6)
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_allclose(other, one, rtol=1e-5, atol=1e-7)
+    for value, other_value in zip(*found, strict=True):
+        np.testing.assert_allclose(other_value, value, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.slow
@@ -169,12 +169,12 @@ def test_16_bit_gradients_are_close_to_32_bit_ones(batch, kind, largest_error):
     losses, found = gradients(model, batch, scale=tf.constant(256.0))
     assert losses["loss"].dtype == tf.float32
     assert {g.dtype for g in found.values()} == {np.dtype(np.float32)}
-    one, other = (
-        np.concatenate([g[p].ravel() / by for p in expected])
-        for g, by in ((expected, 1), (found, 256))
+    exact, rounded = (
+        np.concatenate([g[p].ravel() / scale for p in expected])
+        for g, scale in ((expected, 1), (found, 256))
     )
-    error = np.linalg.norm(one - other) / np.linalg.norm(one)
-    # An error of 0 would mean 32 bits.
+    error = np.linalg.norm(exact - rounded) / np.linalg.norm(exact)
+    # With an error of 0, the gradients would have 32 bits.
     assert 1e-4 < error < largest_error
 
 
@@ -215,7 +215,7 @@ def test_loss_scale_doubles_and_halves(value, steps, is_finite, expected):
 
 
 @pytest.mark.slow
-def test_step_compiles_with_xla_with_static_shapes(batch):
+def test_step_compiles_with_xla_and_has_static_shapes(batch):
     """With accumulation, dropout, recomputation, clipping and loss scale."""
     model = make_model(kind="float16")
     # LAMB has all operations of AdamWeightDecay, and more.

@@ -43,7 +43,7 @@ def options(tmp_path):
 def runs(monkeypatch):
     """The options of the runs that were started; none of them trains."""
     started = []
-    monkeypatch.setattr(finetune, "run", lambda _, given: started.append(given))
+    monkeypatch.setattr(finetune, "run", lambda _, run: started.append(run))
     # No model is built here, and clearing can take seconds.
     monkeypatch.setattr(keras.backend, "clear_session", lambda: None)
     return started
@@ -133,15 +133,15 @@ def test_interrupted_sweep_resumes_and_aggregates_over_seeds(
         if len(runs) == 5:
             raise KeyboardInterrupt
 
-    shown = []
+    best_runs = []
     monkeypatch.setattr(finetune, "run", run)
     monkeypatch.setattr(
-        reporting, "print_next_command", lambda _, best: shown.append(best)
+        reporting, "print_next_command", lambda _, best: best_runs.append(best)
     )
     with pytest.raises(KeyboardInterrupt):
         sweep.run(TASK, options)
     sweep.run(TASK, options)
-    assert [(best.learning_rate, best.seed) for best in shown] == [(5e-5, 3)]
+    assert [(r.learning_rate, r.seed) for r in best_runs] == [(5e-5, 3)]
     assert len(runs) == len(set(runs)) == 2 * 2 * 3
     (header, *lines), entries = read_table(options)
     assert header[:3] == ["learning_rate", "train_batch_size", "best accuracy"]
@@ -167,17 +167,18 @@ def test_diverged_run_is_left_out_and_reported_at_the_end(
         sweep.run(TASK, options)
     (_, *lines), entries = read_table(options)
     assert len(entries) == 10
-    for one in entries:
-        assert one["results"]["accuracy"] == one["setting"]["seed"] / 100
+    for entry in entries:
+        seed = entry["setting"]["seed"]
+        assert entry["results"]["accuracy"] == seed / 100
     assert sorted(line[-1] for line in lines) == list("2233")
 
 
-def test_finished_runs_only_get_missing_predictions_and_plots(
+def test_finished_runs_get_only_missing_predictions_and_plots(
     options, monkeypatch, runs
 ):
-    drawn = []
+    plotted = []
     monkeypatch.setattr(tasks, "get", lambda options: TASK)
-    monkeypatch.setattr(plots, "write", drawn.append)
+    monkeypatch.setattr(plots, "write", plotted.append)
     options = dataclasses.replace(
         options, sweep="seed=1..4", do_predict=True, plots=True
     )
@@ -195,7 +196,7 @@ def test_finished_runs_only_get_missing_predictions_and_plots(
     sweep.run(TASK, options)
     found = [(r.seed, r.do_train, r.do_eval, r.do_predict) for r in runs]
     assert found == [(seed, False, False, True) for seed in (1, 4)]
-    assert [directory[-6:] for directory in drawn] == ["seed=2", "seed=3"]
+    assert [directory[-6:] for directory in plotted] == ["seed=2", "seed=3"]
 
 
 @pytest.mark.parametrize("is_finished", [True, False])

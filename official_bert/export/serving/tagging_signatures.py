@@ -44,7 +44,7 @@ class TaggingSignatures(TaskSignatures):
         logits = self.logits_in_blocks(inputs, shape)
         # Every word is predicted once, in order; [CLS] comes before them.
         begin = tf.gather(tokens.row_splits, windows.begin)
-        row = tf.repeat(tf.range(tf.size(begin)), windows.last - windows.first)
+        row = tf.repeat(tf.range(tf.size(begin)), windows.stop - windows.first)
         column = tokens.row_starts() - tf.gather(begin, row) + 1
         first_tokens = tf.stack([tf.cast(row, tf.int64), column], axis=1)
         tags = self._outputs(tf.gather_nd(logits, first_tokens))["tags"]

@@ -121,16 +121,17 @@ def _best_spans(
 ) -> _Spans:
     """Combines the best starts and ends in each window of a question.
 
-    A span starts at one of the `n_best_size` best starts of a window that owns
-    this token, and ends at one of the window's best ends. Between equal spans,
-    the earlier one comes first. `part` selects the windows of the question.
+    A span starts at one of the window's `n_best_size` best starts, if the
+    window owns this token, and ends at one of its best ends. Of spans with
+    equal scores, the earlier comes first. `part` selects the windows of the
+    question.
     """
     _, starts, lengths = (column[part] for column in features.windows)
     offsets = features.offsets[part, np.newaxis]
     limits = offsets + lengths[:, np.newaxis]
     # Converts positions in the input sequence to tokens of the paragraph.
     shifts = starts[:, np.newaxis] - offsets
-    # Between equal logits, the first is better.
+    # Of equal logits, the first is better.
     best = np.argsort(-logits, axis=1, kind="stable")[:, : options.n_best_size]
     start, end = best[..., 0], best[..., 1]
     first, last = start + shifts, end + shifts
@@ -156,7 +157,7 @@ def _texts(
 ) -> Iterator[Candidate]:
     """Yields the texts of the spans of a question, best first.
 
-    Only the best of the spans with the same tokens in the same words is used.
+    Of spans with the same tokens in the same words, only the best is used.
     """
     words = features.examples[index].paragraph.words
     tokenizer = features.tokenizer
@@ -216,9 +217,9 @@ def join_tokens(tokens: list[str]) -> str:
 def get_final_text(pred_text: str, orig_text: str, do_lower_case: bool) -> str:
     """Returns the part of the original text that a prediction stands for.
 
-    The prediction is normalized and its punctuation separated. The whole text
-    is returned if it does not contain the prediction, or if normalizing added
-    or removed characters, as in Hangul::
+    In the prediction, text is normalized and spaces separate punctuation.
+    Returns the whole text if it does not contain the prediction, or if
+    normalizing it adds or removes characters, as in Hangul::
 
         pred_text   steve smith
         orig_text   Steve Smith's
@@ -243,8 +244,8 @@ def _normalize(text: str, do_lower_case: bool) -> tuple[str, list[int]]:
     characters.
     """
     tokenized = " ".join(normalize(text, do_lower_case).split())
-    letters = [i for i, char in enumerate(text) if char != " "]
-    if len(letters) != len(tokenized.replace(" ", "")):
+    offsets = [i for i, char in enumerate(text) if char != " "]
+    if len(offsets) != len(tokenized.replace(" ", "")):
         return tokenized, []
-    left = iter(letters)
-    return tokenized, [-1 if c == " " else next(left) for c in tokenized]
+    remaining = iter(offsets)
+    return tokenized, [-1 if c == " " else next(remaining) for c in tokenized]

@@ -79,15 +79,15 @@ def read_examples(
 ) -> list[SquadExample]:
     """Returns the questions of a SQuAD file, in their order.
 
-    Answers are read only for training, where each question must have one, or
-    be impossible with `version_2_with_negative`. A question is skipped with a
-    warning if the words at the position of its answer do not contain the
-    answer. Raises `InputError` if the file is malformed, if no question is
-    left, or, for predicting, if two questions have the same id.
+    Answers are read only for training. There, each question must have exactly
+    one, or be impossible with `version_2_with_negative`. A question is skipped
+    with a warning if the words at the position of its answer do not contain
+    the answer. Raises `InputError` if the file is malformed, if no question
+    remains, or, for predicting, if two questions have the same id.
     """
     examples: list[SquadExample] = []
     num_skipped = 0
-    places: dict[str, str] = {}
+    place_of: dict[str, str] = {}
     for place, example in _questions(path):
         if is_training:
             paragraph = example.paragraph
@@ -105,19 +105,19 @@ def read_examples(
                     )
                 continue
             example = example._replace(answer=answer, qa=None)
-        elif example.qas_id in places:
+        elif example.qas_id in place_of:
             raise InputError(
                 f"{place}: questions must have different ids. Received: "
-                f"{example.qas_id!r}, as in {places[example.qas_id]}. "
+                f"{example.qas_id!r}, as in {place_of[example.qas_id]}. "
                 "Rename one."
             )
-        places[example.qas_id] = place
+        place_of[example.qas_id] = place
         examples.append(example)
     if num_skipped > _MAX_WARNINGS:
         logging.warning("%s: %d questions are skipped", path, num_skipped)
     if not examples:
-        wanted = "questions with usable answers" if is_training else "questions"
-        raise InputError(f"{path}: must contain {wanted}. Received: none.")
+        kind = "questions with usable answers" if is_training else "questions"
+        raise InputError(f"{path}: must contain {kind}. Received: none.")
     return examples
 
 
@@ -160,8 +160,8 @@ def _answer(
     if version_2_with_negative:
         if "is_impossible" not in qa:
             raise InputError(
-                f"{where}: has no `is_impossible`, like SQuAD 1.1. Omit "
-                "--version_2_with_negative."
+                f"{where}: must have `is_impossible`, which exists only in "
+                "SQuAD 2.0. For SQuAD 1.1, omit --version_2_with_negative."
             )
         if _field(qa, "is_impossible", where, bool, int):
             return Answer("", -1, -1, is_impossible=True)

@@ -92,9 +92,9 @@ class SquadFeatures(Features):
     def labels(self) -> dict[str, Ints]:
         """`LABELS` of each window, {name: int32 [W]}; {} without answers.
 
-        `start_positions` and `end_positions` of the answer in the input
-        sequence, 0 (the position of [CLS]) unless the window contains the whole
-        answer; and the answer's `is_impossible`, 0 or 1.
+        `start_positions` and `end_positions` are the first and last position
+        of the answer in the input sequence. They are 0, the position of [CLS],
+        unless the window contains the whole answer. `is_impossible` is 0 or 1.
         """
         answers = [e.answer for e in self.examples if e.answer]
         if not answers:
@@ -158,13 +158,13 @@ def tokenize_paragraphs(
     """
     texts = {paragraph: paragraph.words for paragraph in paragraphs}
     words = dict.fromkeys(itertools.chain.from_iterable(texts.values()))
-    shown = progress.bar(
+    words_with_bar = progress.bar(
         words,
         description="Tokenizing",
         unit=" words",
         disable=not show_progress,
     )
-    ids_of = dict(zip(words, tokenize(tokenizer, shown), strict=True))
+    ids_of = dict(zip(words, tokenize(tokenizer, words_with_bar), strict=True))
     tokenized = {}
     for paragraph, text in texts.items():
         parts = [ids_of[word] for word in text]
@@ -198,7 +198,7 @@ def make_windows(num_tokens: Any, room: Any, doc_stride: int) -> Windows:
 
 
 def find_owners(starts: Ints, lengths: Ints) -> npt.NDArray[np.intp]:
-    """Returns the window in which each token of a paragraph has most context.
+    """Returns the window where each token of a paragraph has most context.
 
     The context is the smaller of the numbers of tokens to the left and to the
     right. Ties go to the longer window, then to the first. `starts` and
@@ -210,9 +210,9 @@ def find_owners(starts: Ints, lengths: Ints) -> npt.NDArray[np.intp]:
     for index, (start, length) in enumerate(
         zip(starts.tolist(), lengths.tolist(), strict=True)
     ):
-        left = np.arange(length)
-        # float64 and this order of operations, for ties to be exact.
-        scores = np.minimum(left, left[::-1]) + 0.01 * length
+        num_left = np.arange(length)
+        # float64 and this order of operations give the ties of the original.
+        scores = np.minimum(num_left, num_left[::-1]) + 0.01 * length
         best = best_scores[start : start + length]
         owner[start : start + length][scores > best] = index
         np.maximum(best, scores, out=best)
@@ -224,9 +224,9 @@ def _answer_span(
 ) -> tuple[int, int]:
     """Returns the first and last token of an answer, counted in its paragraph.
 
-    The span is the answer itself if its tokens occur within the answer's words,
-    and otherwise all tokens of these words. The answer to "When was he born?"
-    may be the 1895 of the word "(1895-1943).".
+    The span is the answer itself if its tokens occur in the answer's words, and
+    otherwise all tokens of these words. For example, the answer to "When was he
+    born?" can be 1895 in the word "(1895-1943).".
     """
     answer, num_words = example.answer, len(example.paragraph.words)
     if not answer or answer.is_impossible or not num_words:
@@ -236,9 +236,9 @@ def _answer_span(
     first = int(tokens.words.searchsorted(answer.start % num_words))
     last = int(tokens.words.searchsorted(answer.end + 1)) - 1
     candidates = tokens.ids[first : last + 1].tolist()
-    wanted = answer_ids.tolist()
-    length = len(wanted)
+    target = answer_ids.tolist()
+    length = len(target)
     for start in range(len(candidates) - length + 1 if length else 0):
-        if candidates[start : start + length] == wanted:
+        if candidates[start : start + length] == target:
             return first + start, first + start + length - 1
     return first, last

@@ -74,8 +74,8 @@ class SquadData(task.DataSet):
 class SquadTask(task.Task):
     """SQuAD 1.1 and 2.0; `data` is a `SquadData`.
 
-    Other fields are flags of `run_squad.py`; `pad_to` is `--eval_pad_to`.
-    `show_progress` shows progress bars of tokenizing and decoding.
+    Other fields are flags of `run_squad.py`; `pad_to` is `--eval_pad_to`. With
+    `show_progress`, tokenizing and decoding show progress bars.
     """
 
     doc_stride: Count = 128
@@ -163,7 +163,7 @@ class SquadTask(task.Task):
     def metrics(
         self, examples: Sequence[SquadExample], answers: Sequence[SquadAnswer]
     ) -> dict[str, Any]:
-        """Returns the scores of the official scripts, {} without answers."""
+        """Returns the scores of the official scripts; {} without answers."""
         if question := find_unanswered(examples):
             name = question.qas_id
             logging.info("Not scored: question %r has no `answers`", name)
@@ -173,7 +173,7 @@ class SquadTask(task.Task):
         return squad_metrics.evaluate(dataset, texts, null_odds or None)
 
     def baseline(self, training: Any, examples: Any) -> dict[str, Any]:
-        """Returns the metrics of no answer to every question, in SQuAD 2.0."""
+        """Returns the metrics of "no answer" everywhere; {} in SQuAD 1.1."""
         if not self.decoding.version_2_with_negative:
             return {}
         no_answer = SquadAnswer("", [], null_odds=None)
@@ -192,16 +192,16 @@ class SquadTask(task.Task):
             elif files.exists(path):  # From an earlier run.
                 files.remove(path)
 
-    def parse(self, given: Any, where: str) -> SquadExample:
+    def parse(self, value: Any, where: str) -> SquadExample:
         """Makes an example from an object or a list: question and context."""
-        texts = given
-        if isinstance(given, dict):
-            texts = [given.get("question"), given.get("context")]
+        texts = value
+        if isinstance(value, dict):
+            texts = [value.get("question"), value.get("context")]
         is_pair = isinstance(texts, list) and len(texts) == 2
         if not is_pair or not all(isinstance(text, str) for text in texts):
             raise InputError(
                 f"{where}: must be a question and a context, as an object with "
-                f"these keys or as a pair. Received: {quoted(given)}. For JSON "
+                f"these keys or as a pair. Received: {quoted(value)}. For JSON "
                 "on standard input, add --input_format=jsonl."
             )
         question, context = texts
@@ -224,7 +224,7 @@ class SquadTask(task.Task):
 def _by_question_id(
     examples: Sequence[SquadExample], answers: Sequence[SquadAnswer]
 ) -> list[dict[str, Any]]:
-    """Returns {question id: value} by field; no null odds in SQuAD 1.1."""
+    """Returns {question id: value} for each field, without None values."""
     ids = [example.qas_id for example in examples]
     return [
         {i: v for i, v in zip(ids, column, strict=True) if v is not None}

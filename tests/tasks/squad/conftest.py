@@ -32,7 +32,7 @@ def read(write_squad):
 
 @pytest.fixture(scope="session")
 def released_tokenizer(vocab_files):
-    """Returns a function of a released vocabulary's name and the casing."""
+    """Returns a function of a vocabulary's name and `do_lower_case`."""
 
     @functools.cache
     def make(name, do_lower_case):
@@ -43,7 +43,7 @@ def released_tokenizer(vocab_files):
 
 @pytest.fixture
 def featurize():
-    """Returns a function that makes features of windows 3 tokens apart."""
+    """Returns a function that makes features; windows are 3 tokens apart."""
 
     def make(examples, tokenizer, length, stride=3):
         task = SquadTask(doc_stride=stride, max_query_length=3)

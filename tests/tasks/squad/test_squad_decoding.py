@@ -11,16 +11,16 @@ CONTEXT = "Ab  (cd)-ef\ngh, Ij kl. mn"  # 19 tokens in 5 words.
 
 @pytest.fixture
 def make(read, make_tokenizer, featurize):
-    """Returns a function of contexts that makes the features of questions."""
+    """Returns a function that makes the features of questions on contexts."""
 
-    def make_some(*contexts):
+    def make_features(*contexts):
         paragraphs = [
             (text, (f"q{i}", "a?", None, 0)) for i, text in enumerate(contexts)
         ]
         tokenizer = make_tokenizer("abcdefghijklmn(),.-?")
         return featurize(read(*paragraphs, is_training=False), tokenizer, 14)
 
-    return make_some
+    return make_features
 
 
 def predict(features, logits, **options):

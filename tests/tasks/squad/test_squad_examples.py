@@ -30,7 +30,7 @@ def test_words_are_separated_by_five_characters_only():
         (CONTEXT, "John  Smith\tlived", 0, (0, 2)),
         # Offsets count characters, also those beyond 16 bits.
         ("\U0001f600 \U0001f600 here", "here", 4, (2, 2)),
-        # As the original: an empty answer at 0 ends at the last word.
+        # As in the original, an empty answer at 0 ends at the last word.
         ("a b", "", 0, (0, 1)),
         # An impossible question.
         (CONTEXT, None, 0, (-1, -1)),
@@ -46,7 +46,7 @@ def test_is_impossible_may_be_a_number_as_in_the_original(read):
     assert example.answer.is_impossible
 
 
-def test_equal_ids_are_an_error_for_predicting_only(read):
+def test_equal_ids_are_an_error_only_for_predicting(read):
     twice = (CONTEXT, ("1", "q", "Smith", 6), ("1", "r", "Smith", 6))
     assert len(read(twice)) == 2
     with pytest.raises(InputError, match=r"qas\[1\] .*'1', as in .*qas\[0\]"):
@@ -55,7 +55,7 @@ def test_equal_ids_are_an_error_for_predicting_only(read):
 
 def test_questions_with_a_wrong_answer_offset_are_skipped(read, caplog):
     caplog.set_level(logging.WARNING, logger="absl")
-    # As in the original, also if the offset is before the first word.
+    # As in the original, an offset before the first word is wrong, too.
     found = read(
         (CONTEXT, ("1", "q", "Smith", 0), ("2", "q", "Smith", 6)),
         ("  ab cd", ("3", "q", "ab", 0), ("4", "q", "ab", 2)),
@@ -68,8 +68,8 @@ def test_questions_with_a_wrong_answer_offset_are_skipped(read, caplog):
 
 
 def test_byte_order_marks_gzip_and_numeric_ids_are_read(write_squad, tmp_path):
-    unread = {"is_impossible": "no"}  # In version 1.
-    path = pathlib.Path(write_squad(("a b", (7, "q", "a", 0)), **unread))
+    ignored = {"is_impossible": "no"}  # Not read in SQuAD 1.1.
+    path = pathlib.Path(write_squad(("a b", (7, "q", "a", 0)), **ignored))
     packed = tmp_path / "squad.json.gz"
     packed.write_bytes(gzip.compress(b"\xef\xbb\xbf" + path.read_bytes()))
     [example] = read_examples(
@@ -102,7 +102,7 @@ def assert_error(path, message):
         (
             '{"data": [{"paragraphs": [{"context": "a", "qas": '
             '[{"id": 1, "question": "q", "answers": []}]}]}]}',
-            r"qas\[0\] .*like SQuAD 1\.1\. Omit --version_2_with_negative",
+            r"qas\[0\] .*`is_impossible`.* omit --version_2_with_negative",
         ),
         ('{"data": \n[{"paragraphs": [}\n]}', r"a\.json:2: .*column 18"),
     ],

@@ -50,9 +50,9 @@ def test_batches_may_have_any_length_order_and_size(read, featurize, tokenizer):
         (CONTEXT, "895", 15, 3, 7),
         (CONTEXT, "mine", 27, 9, 10),
         (CONTEXT, "min", 27, 9, 9),
-        # The first of equal places.
+        # The first of several matches.
         ("(1895-1895)", "1895", 6, 1, 1),
-        # As the original: from the last word to before the first.
+        # As in the original, from the last word to before the first.
         ("  he was he", " ", 0, 2, -1),
         # No answer: [CLS].
         (CONTEXT, None, 0, -3, -3),
@@ -84,7 +84,7 @@ def test_paragraphs_without_tokens_have_no_features(read, featurize, tokenizer):
 
 
 @pytest.mark.parametrize("do_lower_case", [True, False])
-def test_tokens_equal_those_of_each_word(
+def test_tokens_of_a_paragraph_are_the_tokens_of_its_words(
     read, featurize, make_tokenizer, tmp_path, do_lower_case
 ):
     # Spaces of all kinds, accents, Hangul, Chinese, a final sigma, controls.
@@ -98,7 +98,7 @@ def test_tokens_equal_those_of_each_word(
     for example, paragraph in zip(examples, features.paragraphs, strict=True):
         tokens = [slow.tokenize(word) for word in example.paragraph.words]
         flat = list(itertools.chain(*tokens))
-        words = [i for i, some in enumerate(tokens) for _ in some]
+        words = [i for i, of_word in enumerate(tokens) for _ in of_word]
         ids, words_of_tokens = (column.tolist() for column in paragraph)
         assert ids == slow.convert_tokens_to_ids(flat)
         assert words_of_tokens == words
@@ -142,18 +142,18 @@ def test_windows_and_owners_follow_the_definition(stride):
     expected = [list(windows_by_hand(*case, stride)) for case in cases]
     assert np.stack(windows, axis=1).tolist() == [
         [example, *window]
-        for example, some in enumerate(expected)
-        for window in some
+        for example, of_example in enumerate(expected)
+        for window in of_example
     ]
-    for case, some in zip(cases, expected, strict=True):
-        starts, lengths = np.array(some, np.int32).reshape(-1, 2).T
+    for case, of_example in zip(cases, expected, strict=True):
+        starts, lengths = np.array(of_example, np.int32).reshape(-1, 2).T
         assert find_owners(starts, lengths).tolist() == [
-            owner_by_hand(token, some) for token in range(case[0])
+            owner_by_hand(token, of_example) for token in range(case[0])
         ]
 
 
 def test_owners_of_a_million_tokens_take_linear_memory():
-    # All windows against all tokens would be 8 billion numbers.
+    # Comparing all windows with all tokens would take 8 billion numbers.
     _, starts, lengths = make_windows(np.array([10**6]), np.array([381]), 128)
     windows = list(zip(starts.tolist(), lengths.tolist(), strict=True))
     owner = find_owners(starts, lengths)

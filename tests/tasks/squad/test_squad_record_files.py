@@ -1,4 +1,4 @@
-"""The records of fine-tuning: complete or absent, written again if needed."""
+"""The records of fine-tuning are complete, and written again if needed."""
 
 import pathlib
 import resource
@@ -35,15 +35,15 @@ def write(path, examples, make_tokenizer):
     """
     own_tokenizer = make_tokenizer("abcdef?")
 
-    def write_some(some=examples, length=12, tokenizer=own_tokenizer):
+    def write_records(data=examples, length=12, tokenizer=own_tokenizer):
         before = path.stat().st_ino if path.exists() else None
         number = record_files.write_records(
-            str(path), TASK, some, tokenizer, length
+            str(path), TASK, data, tokenizer, length
         )["num_records"]
         assert tfrecords.count_records(str(path)) == number
         return number, path.stat().st_ino != before
 
-    return write_some
+    return write_records
 
 
 def test_records_have_the_features_of_the_schema(write, path):
@@ -60,13 +60,13 @@ def test_records_have_the_features_of_the_schema(write, path):
 def test_records_are_written_again_if_anything_changed(
     write, examples, make_tokenizer
 ):
-    one, two, three = examples
+    first, second, third = examples
     for change in (
-        {"some": examples[::-1]},
-        {"some": examples[:2]},
-        {"some": [e._replace(question_text="b?") for e in examples]},
-        {"some": [e._replace(answer=None) for e in examples]},
-        {"some": [one, two._replace(paragraph=three.paragraph), three]},
+        {"data": examples[::-1]},
+        {"data": examples[:2]},
+        {"data": [e._replace(question_text="b?") for e in examples]},
+        {"data": [e._replace(answer=None) for e in examples]},
+        {"data": [first, second._replace(paragraph=third.paragraph), third]},
         {"length": 13},
         {"tokenizer": make_tokenizer("abcdefg?")},
         {"tokenizer": make_tokenizer("abcdef?", do_lower_case=False)},

@@ -1,4 +1,4 @@
-"""SQuAD's task: files without answers, questions without windows."""
+"""The SQuAD task: files without answers, questions without windows."""
 
 import json
 
@@ -53,8 +53,8 @@ def test_questions_are_pairs_or_objects_of_strings():
     task = SquadTask()
     texts = np.array(["q", "a b"])  # Of a type derived from `str`.
     keys = ("question", "context")
-    for given in (list(texts), dict(zip(keys, texts, strict=True))):
-        example = task.parse(given, "item 1")
+    for value in (list(texts), dict(zip(keys, texts, strict=True))):
+        example = task.parse(value, "item 1")
         assert (example.question_text, example.paragraph.text) == ("q", "a b")
 
 
