@@ -304,7 +304,7 @@ def test_config_of_another_model_is_an_error(tmp_path):
     with pytest.raises(InputError, match=r"\[24, 16\]"):
         to_hf(tmp_path / "a")
     path.unlink()
-    with pytest.raises(InputError, match="Give --bert_config_file"):
+    with pytest.raises(InputError, match="Pass --bert_config_file"):
         to_hf(tmp_path / "a")
 
 

@@ -98,7 +98,7 @@ def test_model_dir_means_its_best_checkpoint_and_its_files(directory, tmp_path):
     (tmp_path / "task.json").write_text(json.dumps({"do_lower_case": False}))
     for part in (tmp_path, tmp_path / "best"):
         part.mkdir(exist_ok=True)
-        run_directory.save(str(part), 9, {"a": 1.0}, resume=None, keep=1)
+        run_directory.save(str(part), 9, {"a": 1.0}, None, keep=1)
     path = str(tmp_path / "e")
     given = ExportTfhub(model_dir=str(tmp_path), export_path=path)
     expected = map(str, map(tmp_path.joinpath, [*FILES, "best"]))

@@ -45,11 +45,12 @@ def open_model(options: ConvertCheckpoint) -> Model:
             options.input, options.bert_config_file
         )
         is_garden = arrays.names is model_garden.NAMES
-        given = options.input_format
-        if given != "auto" and is_garden != (given == "model_garden"):
+        flag = options.input_format
+        if flag != "auto" and is_garden != (flag == "model_garden"):
             raise InputError(
-                f"--input_format={given}, but {arrays.where} is a checkpoint "
-                f"{'with' if is_garden else 'without'} TF2's object graph."
+                f"--input_format={flag}, but {arrays.where} is a checkpoint "
+                f"{'with' if is_garden else 'without'} TF2's object graph. "
+                "Omit the flag."
             )
         if options.to == "tf1" and not is_garden:
             raise same_format_error("tf1")
@@ -68,7 +69,7 @@ def open_model(options: ConvertCheckpoint) -> Model:
 def _with_repeated_positions(model: Model, period: int) -> Model:
     """Returns a model that repeats the first `period` position embeddings.
 
-    Like the initial weights of Longformer (Beltagy et al., 2020, section 5):
+    Longformer is initialized in this way (Beltagy et al., 2020, section 5):
     attention to neighbors then also works at positions that were not trained.
     Raises `InputError` if the model has fewer positions.
     """
@@ -177,8 +178,8 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
             _write_model_card(model, directory, options)
         for name in os.listdir(directory):
             files.sync(os.path.join(directory, name))
-        # Without a task.json, a TF1 directory does not store the type of a
-        # classifier: --head gives it.
+        # A TF1 directory stores the type of a classifier in task.json only,
+        # which a model from another source lacks.
         head = model.head.name if is_tf1 else None
         read_back = match(*output_format.read(directory), head=head)
         difference = math.inf
@@ -262,8 +263,9 @@ def _report(
     model: Model, num_compared: int, lost: list[str], options: ConvertCheckpoint
 ) -> str:
     # Hugging Face directories do not store newly initialized weights.
-    wanted = model.stored if options.to == "huggingface" else model.shapes
-    written = {name: model.shapes[name] for name in wanted}
+    is_huggingface = options.to == "huggingface"
+    written_names = model.stored if is_huggingface else model.shapes
+    written = {name: model.shapes[name] for name in written_names}
     initialized = [name for name in written if name not in model.stored]
     # Copies of tied weights are not counted.
     names = [*model.stored.values(), *model.left_out]

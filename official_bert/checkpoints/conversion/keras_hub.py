@@ -84,16 +84,16 @@ def read(directory: str) -> tuple[Arrays, Description]:
     return arrays, Description(config=config, vocab=vocab, do_lower_case=lower)
 
 
-def _has_class(directory: str, name: str, wanted: str) -> bool:
+def _has_class(directory: str, name: str, expected: str) -> bool:
     """Whether the file exists; `InputError` if it describes another class."""
     path = os.path.join(directory, name)
     if not os.path.exists(path):
         return False
     registered = str(json_files.read_object(path).get("registered_name"))
     class_name = registered.rpartition(">")[2]
-    if class_name != wanted:
+    if class_name != expected:
         raise InputError(
-            f"{path}: must be a {wanted}. Received: {class_name}. For other "
+            f"{path}: must be a {expected}. Received: {class_name}. For other "
             "models with a BertBackbone, save the backbone alone: "
             "`model.backbone.save_to_preset(directory)`."
         )
@@ -109,7 +109,7 @@ def write(model: Model, directory: str) -> None:
     from keras_nlp import models
 
     config = model.description.config
-    # Keras warns of models that were never compiled.
+    # Keras warns about models that were never compiled.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         arguments = {
