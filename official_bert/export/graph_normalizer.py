@@ -6,11 +6,11 @@ All texts of a batch are one row of code points, with a space after each:
 texts       "Ça!"  "한"
 points      Ç  a  !  _  한     _
 normalized  c  a  !  _  ᄒ ᅡ ᆫ _
-first       0  1  2  3  4  4  4  5      the point that each comes from
-last        0  1  2  3  4  4  4  5      the last one, if accents follow it
+first       0  1  2  3  4  4  4  5      the code point that each comes from
+last        0  1  2  3  4  4  4  5      the last one, with accents that follow
 ```
 
-The space is the only boundary that texts need, because no rule here reaches
+Texts need no other boundary than this space, because no rule here reaches
 beyond a space. Spans follow `official_bert.tokenization.alignment`.
 """
 
@@ -100,10 +100,10 @@ def _replace_final_sigmas(
 def _drop_marks(
     points: tf.Tensor, first: tf.Tensor, tables: UnicodeTables
 ) -> Normalized:
-    """Drops accents, and adds them to the spans of the characters before.
+    """Drops accents, and adds them to the spans of the characters before them.
 
-    `points` are decomposed characters. `first` is the index of the code point
-    in `Decoded` that each comes from.
+    `points` are decomposed characters. `first` is the index in `Decoded` of the
+    code point that each comes from.
     """
     kinds = tables.kinds.find(points)
     combining = tables.combining.find(points)

@@ -39,7 +39,7 @@ class Item(NamedTuple):
     For a row of a table, `shown` has all cells; for a sentence, its words.
     """
 
-    given: Any
+    value: Any
     shown: Any
 
 
@@ -62,8 +62,8 @@ def load(options: Predict) -> Answerer:
 def _override(task: Any, options: Predict) -> Any:
     """Returns the task with the columns and the threshold of the flags."""
     if isinstance(task, TextTask) and options.text_a_column:
-        given = (options.text_a_column, options.text_b_column)
-        names = tuple(name for name in given if name)
+        pair = (options.text_a_column, options.text_b_column)
+        names = tuple(name for name in pair if name)
         columns = (task.columns or TextColumns(names))._replace(names=names)
         task = dataclasses.replace(task, columns=columns)
     has_columns = isinstance(task, TextTask | ChoiceTask) and task.columns
@@ -86,9 +86,9 @@ def run(answerer: Answerer, options: Predict) -> None:
     """
     kind = options.resolved_format
     rows = _rows(answerer, options)
-    separator, mark = ",", ""
+    separator, byte_order_mark = ",", ""
     if options.writes_csv and kind == "csv" and _can_reread(options.input_file):
-        separator, mark = tables.csv_style(options.input_file)
+        separator, byte_order_mark = tables.csv_style(options.input_file)
     is_interactive = options.input_file == "-" and sys.stdin.isatty()
     with _open_output(options.output_file) as file:
         num_written = 0
@@ -102,8 +102,8 @@ def run(answerer: Answerer, options: Predict) -> None:
                 continue
             if options.writes_csv:
                 is_first = num_written == 0
-                text = _to_csv(answered, separator, has_header=is_first)
-                text = mark + text if is_first else text
+                text = byte_order_mark if is_first else ""
+                text += _to_csv(answered, separator, has_header=is_first)
             else:
                 text = _to_json_lines(answered)
             file.write(text.encode("utf-8"))
@@ -138,13 +138,13 @@ def _rows(
     task = answerer.task
     if isinstance(task, TaggingTask) and _is_conll(task, options):
         sentences = task.columns.read_file(path, needs_tags=False)
-        return ((path, Item(each, each.words)) for each in sentences)
+        return ((path, Item(s, s.words)) for s in sentences)
     if kind == "text" or (kind == "jsonl" and not options.text_a_column):
         return None
     if isinstance(task, TextTask) and task.columns:
         names, has_header = task.columns
-        both = ("--text_column", "--text_b_column")
-        flags = dict(zip(names, both, strict=False))
+        flag_names = ("--text_column", "--text_b_column")
+        flags = dict(zip(names, flag_names, strict=False))
     elif isinstance(task, ChoiceTask):
         names, has_header = task.columns.required, task.columns.has_header
         flags = {}
@@ -157,17 +157,17 @@ def _rows(
 def _table_rows(
     rows: Iterable[tables.Row], names: Sequence[str]
 ) -> Iterator[tuple[str, Item]]:
-    """Yields FILE:LINE and row; the task is given the columns `names`, or all.
+    """Yields FILE:LINE and row. The task parses the columns `names`, or all.
 
     Warns at the end if texts are empty.
     """
     empty = []
     for row in rows:
-        given = {name: row.text(name) for name in names} or row.cells
-        if names and not "".join(given.values()).strip():
+        texts = {name: row.text(name) for name in names}
+        if names and not "".join(texts.values()).strip():
             empty.append(row.where)
         cells = {name: row.cells[name] for name in row.columns}
-        yield row.where, Item(given, cells)
+        yield row.where, Item(texts or row.cells, cells)
     if empty:
         logging.warning(
             "Rows with empty texts: %s. Their predictions are meaningless",
@@ -176,7 +176,7 @@ def _table_rows(
 
 
 def _can_reread(path: str) -> bool:
-    """Whether a path is a file. A pipe would lose the lines that are read."""
+    """Whether a path is a file. A pipe loses the lines that are read once."""
     return os.path.isfile(path) or files.is_remote(path)
 
 
@@ -200,7 +200,7 @@ def _is_conll(task: TaggingTask, options: Predict) -> bool:
 def read_chunks(
     options: Predict, rows: Iterator[tuple[str, Any]] | None
 ) -> Iterator[list[tuple[str, Any]]]:
-    """Yields chunks of rows or, without rows, of pairs of FILE:LINE and a line.
+    """Yields chunks of `rows` or, if it is None, of (FILE:LINE, line) pairs.
 
     On standard input, a chunk has only lines that have arrived, so that no line
     waits for the next. Raises `InputError` if a file is not UTF-8; for standard
@@ -243,14 +243,14 @@ def _lines(
 
 
 def _arrived_lines(stream: BinaryIO) -> Iterator[list[str]]:
-    """Yields the lines that have arrived, waiting for at least some bytes."""
-    rest = b""
-    # `read1` returns the bytes there are; `read` would wait for more.
+    """Yields lists of the lines that have arrived since the list before."""
+    incomplete = b""
+    # `read1` returns the bytes that have arrived; `read` would wait for more.
     while data := stream.read1(_READ_SIZE):  # type: ignore[attr-defined]
-        *lines, rest = (rest + data).split(b"\n")
+        *lines, incomplete = (incomplete + data).split(b"\n")
         yield [_decode(line) for line in lines]
-    if rest:
-        yield [_decode(rest)]
+    if incomplete:
+        yield [_decode(incomplete)]
 
 
 def _decode(line: bytes) -> str:
@@ -270,11 +270,12 @@ def _answer_chunk(
             value = _parse(line, where, kind)
             items.append(Item(value, value))
     examples: list[Any] = [
-        answerer.parse(item.given, where)
+        answerer.parse(item.value, where)
         for item, (where, _) in zip(items, chunk, strict=True)
     ]
     answers = answerer.answer(examples)
-    return [(i.shown, a) for i, a in zip(items, answers, strict=True)]
+    shown = (item.shown for item in items)
+    return list(zip(shown, answers, strict=True))
 
 
 def _to_json_lines(answered: list[tuple[Any, dict[str, Any]]]) -> str:
@@ -305,9 +306,9 @@ def _to_csv(
                 added[f"predicted_{name}"] = ",".join(value)
             else:
                 added[f"predicted_{name}"] = value
-        if taken := sorted(added.keys() & cells.keys()):
+        if repeated := sorted(added.keys() & cells.keys()):
             raise InputError(
-                f"The input already has the columns {listed(taken)}. Rename "
+                f"The input already has the columns {listed(repeated)}. Rename "
                 "them, or write a .jsonl file."
             )
         rows.append(cells | added)

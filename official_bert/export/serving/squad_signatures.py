@@ -34,7 +34,7 @@ class Passage(NamedTuple):
 
 
 class Windows(NamedTuple):
-    """Parts of a passage that the model reads in turn; each int64 [R]."""
+    """R windows of a passage, which the model reads in turn; each int64 [R]."""
 
     start: Any  # The first token, counted in the passage.
     length: Any  # In tokens.
@@ -61,8 +61,8 @@ class SquadSignatures(TaskSignatures):
 
     def from_questions(self, question: Any, context: Any) -> Tensors:
         """`serving_default`: strings [B]."""
-        # Offsets count from the text without bytes that are not UTF-8, which
-        # the tokenizer drops.
+        # Offsets count in the text without bytes that are not UTF-8, because
+        # the tokenizer drops them.
         context = tf.strings.unicode_transcode(
             context, "UTF-8", "UTF-8", errors="ignore"
         )
@@ -116,8 +116,8 @@ class SquadSignatures(TaskSignatures):
         example, start = graph_packing.place_windows(
             ids.row_lengths(), room, tf.minimum(room, self.task.doc_stride)
         )
-        rest = tf.gather(ids.row_lengths(), example) - start
-        length = tf.minimum(rest, tf.gather(room, example))
+        remaining = tf.gather(ids.row_lengths(), example) - start
+        length = tf.minimum(remaining, tf.gather(room, example))
         offset = tf.gather(question_ids.row_lengths() + 2, example)
         return example, Windows(start, length, offset)
 
@@ -139,9 +139,12 @@ class _Candidates(NamedTuple):
         return _Candidates(*(tf.gather(column, indices) for column in self))
 
     def append(self, text: str, start: Any, end: Any) -> "_Candidates":
-        columns = zip(self, (text, -1, -1, start, end), strict=True)
+        values = (text, -1, -1, start, end)
         return _Candidates(
-            *(tf.concat([c, [tf.cast(one, c.dtype)]], 0) for c, one in columns)
+            *(
+                tf.concat([column, [tf.cast(value, column.dtype)]], 0)
+                for column, value in zip(self, values, strict=True)
+            )
         )
 
     @property
@@ -190,15 +193,18 @@ def choose_answer(
     rank = tf.range(tf.size(best.texts))
     kept = tf.where((rank < options.n_best_size) | ~is_text)[:, 0]
     best, is_text = best.take(kept), tf.gather(is_text, kept)
-    first = tf.argmax(is_text, output_type=tf.int32)
-    none = tf.argmax(~is_text, output_type=tf.int32)
+    first_text = tf.argmax(is_text, output_type=tf.int32)
+    no_answer = tf.argmax(~is_text, output_type=tf.int32)
     odds = tf.where(
         tf.reduce_any(is_text),
-        null[0] + null[1] - best.start_logits[first] - best.end_logits[first],
+        null[0]
+        + null[1]
+        - best.start_logits[first_text]
+        - best.end_logits[first_text],
         NO_CANDIDATE_ODDS,
     )
     is_answered = odds <= options.null_score_diff_threshold
-    chosen = tf.where(is_answered & is_text[first], first, none)
+    chosen = tf.where(is_answered & is_text[first_text], first_text, no_answer)
     answer = _describe(passage, best, chosen, options)
     return {**answer, "null_odds": tf.cast(odds, tf.float32)}
 
@@ -206,7 +212,7 @@ def choose_answer(
 def _best_spans(
     passage: Passage, windows: Windows, logits: Any, options: DecodingOptions
 ) -> _Candidates:
-    """Returns the spans of `squad_decoding._best_spans`, in no order."""
+    """Returns the spans of `squad_decoding._best_spans`, in any order."""
     num_best = tf.minimum(options.n_best_size, tf.shape(logits)[1])
     # Equal logits are sorted by position.
     values, positions = tf.math.top_k(tf.transpose(logits, [2, 0, 1]), num_best)
@@ -240,7 +246,7 @@ def _has_most_context(windows: Windows, tokens: Any) -> Any:
     left = tokens[:, :, tf.newaxis] - windows.start
     right = windows.start + windows.length - 1 - tokens[:, :, tf.newaxis]
     context = tf.cast(tf.minimum(left, right), tf.float64)
-    # Computed in float64 and in this order, so that ties are equal in both.
+    # float64 and the order of operations of `find_owners`, for equal ties.
     scores = context + 0.01 * tf.cast(windows.length, tf.float64)
     owner = tf.argmax(tf.where(context >= 0, scores, -1.0), axis=2)
     numbers = tf.range(tf.size(windows.start, tf.int64))

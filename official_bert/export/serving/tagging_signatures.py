@@ -60,8 +60,8 @@ class TaggingSignatures(TaskSignatures):
 def _make_windows(sentences: Any, words: Any, room: int) -> Window:
     """Returns the windows of `tasks.tagging.make_windows`, each int64 [R].
 
-    `sentences` are the words at which sentences begin, int64 [B + 1], and
-    `words` the tokens at which words begin, int64 [N + 1].
+    `sentences` [B + 1] and `words` [N + 1] are row splits, int64: the index of
+    the first word of each sentence, and of the first token of each word.
     """
 
     def add_window(first: Any, windows: Any) -> tuple[Any, Any]:

@@ -13,7 +13,7 @@ from official_bert.export.serving.signatures import TaskSignatures
 
 
 def convert(signatures: TaskSignatures, module: Any) -> bytes:
-    """Returns the contents of `model.tflite`; logs how the logits differ.
+    """Returns the contents of `model.tflite`; logs how far its logits differ.
 
     The inputs are those of `ids`, of any batch size and length. The output is
     `logits`; probabilities and labels are left to the caller. `module` holds
@@ -42,7 +42,7 @@ def convert(signatures: TaskSignatures, module: Any) -> bytes:
 
 
 def largest_difference(signatures: TaskSignatures, content: bytes) -> float:
-    """Returns the largest difference between logits of both models."""
+    """Returns the largest difference between the logits of both models."""
     [_, *choices, _] = signatures.ids_inputs()[0].shape
     shape = (2, *choices, min(signatures.max_seq_length, 64))
     is_first_half = np.arange(shape[-1]) < shape[-1] // 2
