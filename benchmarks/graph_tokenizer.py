@@ -4,11 +4,12 @@
 
 CORPUS has one sentence per line. `GraphTokenizer` is what `export_tfhub.py` and
 `--do_export` save with a model; the tokenizers of tensorflow_text are those of
-TensorFlow's own preprocessors. They get a hundred lines at a time,
-`FullTokenizer` one line. The last two columns are the shares of lines with the
-ids of `FullTokenizer`: lines of CORPUS, and as many random lines, each of
-characters that are neighbors in Unicode. Time for creating tokenizers and
-converting Tensors to lists is not counted. 20,000 lines take half a minute.
+TensorFlow's own preprocessors. These get a hundred lines at a time, and
+`FullTokenizer` gets one line. The last two columns are the shares of lines with
+the ids of `FullTokenizer`: of the lines of CORPUS, and of the same number of
+random lines, each with characters that are neighbors in Unicode. Time for
+creating tokenizers and converting Tensors to lists is not counted. 20,000 lines
+take half a minute.
 """
 
 import random
@@ -103,11 +104,11 @@ def main(corpus: str, vocab_file: str) -> None:
     expected: tuple[Ids, Ids] | None = None
     for name, tokenize in engines(vocab_file).items():
         seconds, ids = measure(tokenize, lines)
-        found = ids, measure(tokenize, odd_lines)[1]
-        expected = expected or found
+        results = ids, measure(tokenize, odd_lines)[1]
+        expected = expected or results
         num_equal = [
             sum(map(list.__eq__, *pair))
-            for pair in zip(found, expected, strict=True)
+            for pair in zip(results, expected, strict=True)
         ]
         print(
             f"{name:16} {len(lines):8,} {seconds:6.2f} "

@@ -1,7 +1,7 @@
 """The steps of `step.py` in other projects.
 
-`step.py` runs it with a Python that has the peer. It prints the seconds of each
-round as JSON.
+`step.py` runs this program with a Python that has the peer. The program prints
+the seconds of each round as JSON.
 
   python step_peers.py PEER CONFIG BATCH KIND ROUNDS
 
@@ -217,12 +217,12 @@ def seconds(step: Callable[[], Any], rounds: int) -> list[float]:
     """
     step()
     step()
-    found: list[float] = []
-    while len(found) < rounds or sum(found) < 2.0:
+    times: list[float] = []
+    while len(times) < rounds or sum(times) < 2.0:
         start = time.perf_counter()
         step()
-        found.append(time.perf_counter() - start)
-    return found
+        times.append(time.perf_counter() - start)
+    return times
 
 
 def main(

@@ -61,7 +61,7 @@ def section(
     described: dict[str, str],
     tables: dict[tuple[str, str], list[str]],
 ) -> Iterator[str]:
-    """Yields the lines of one command: its flags under the headings of --help.
+    """Yields the section of a command: its flags under the headings of --help.
 
     This adds to `described`, {row of a flag: first command with it}, and to
     `tables`, {(command, heading): flags in its table}.
