@@ -67,8 +67,8 @@ opinion:
     --train_file=reviews.csv --text_column=review --label_column=opinion
   python predict.py --model_dir=out --input_file=new.csv
 
-Guides: docs/quickstart_csv.md (this, step by step), docs/models.md (other
-models), docs/pretraining.md (your own text)."""
+Guides: docs/quickstart_csv.md (this example, step by step), docs/models.md
+(other models), docs/pretraining.md (your own text)."""
 
 
 class Step(NamedTuple):

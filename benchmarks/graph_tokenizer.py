@@ -2,14 +2,13 @@
 
   python -m benchmarks.graph_tokenizer CORPUS VOCAB_FILE
 
-CORPUS has one sentence per line. `GraphTokenizer` is what `export_tfhub.py` and
-`--do_export` save with a model; the tokenizers of tensorflow_text are those of
-TensorFlow's own preprocessors. These get a hundred lines at a time, and
-`FullTokenizer` gets one line. The last two columns are the shares of lines with
-the ids of `FullTokenizer`: of the lines of CORPUS, and of the same number of
-random lines, each with characters that are neighbors in Unicode. Time for
-creating tokenizers and converting Tensors to lists is not counted. 20,000 lines
-take half a minute.
+CORPUS has one sentence per line. `export_tfhub.py` and `--do_export` save
+`GraphTokenizer` with a model; TensorFlow's own preprocessors use the tokenizers
+of tensorflow_text. These get 100 lines at a time, `FullTokenizer` gets one. The
+last two columns are the shares of lines with the ids of `FullTokenizer`: of the
+lines of CORPUS, and of the same number of random lines, each with characters
+that are neighbors in Unicode. Time for creating tokenizers and converting
+Tensors to lists is not counted. 20,000 lines take half a minute.
 """
 
 import random
@@ -35,10 +34,10 @@ Tokenize = Callable[[list[str]], Any]  # Ids, or a RaggedTensor of them.
 def random_lines(num_lines: int) -> list[str]:
     """Returns lines of characters that are neighbors in Unicode."""
     rng = random.Random(0)
-    every = map(chr, range(sys.maxunicode + 1))
+    characters = map(chr, range(sys.maxunicode + 1))
     assigned = [
         char
-        for char in every
+        for char in characters
         if unicodedata.category(char) not in ("Cn", "Co", "Cs", "Cc")
     ]
     lines = []

@@ -83,11 +83,11 @@ def section(
         tables[command, heading] = names.pop(command, [])
         for other, shared in names.items():
             others = [n for n in tables[other, heading] if n not in shared]
-            which = f": {', '.join(shared)}"
+            which_flags = f": {', '.join(shared)}"
             if 2 * len(others) < len(shared):
-                which = f", except {', '.join(others)}" if others else ""
+                which_flags = f", except {', '.join(others)}" if others else ""
             link = f"[{other}](#{other.replace('.', '')})"
-            yield textwrap.fill(f"As in {link}{which}.", 120) + "\n"
+            yield textwrap.fill(f"As in {link}{which_flags}.", 120) + "\n"
         if rows:
             yield "| flag | default | |\n|---|---|---|"
             yield "\n".join(rows) + "\n"

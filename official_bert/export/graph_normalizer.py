@@ -48,7 +48,7 @@ class Normalized(NamedTuple):
 def decode(texts: tf.Tensor) -> Decoded:
     """Returns the characters of texts, string [B], in UTF-8.
 
-    Bytes that are not valid are dropped, as by `FullTokenizer`.
+    Bytes that are not valid are dropped, as in `FullTokenizer`.
     """
     points, starts = tf.strings.unicode_decode_with_offsets(
         tf.strings.join([texts, " "]), "UTF-8", errors="ignore"

@@ -102,7 +102,7 @@ class GraphTokenizer:
 
         For strings [B] in UTF-8: int32 token ids; int64 bytes at which tokens
         begin; int64 bytes before which they end; all [B, (words), (tokens)].
-        The spans are those of `Tokenizer.tokenize_with_offsets`, in bytes.
+        `Tokenizer.tokenize_with_offsets` gives the same spans in characters.
         """
         decoded = decode(texts)
         words = self.split(decoded)

@@ -1,7 +1,7 @@
 """Exports BERT as a TF Hub encoder: a SavedModel that can be fine-tuned.
 
-The interface is that of the encoders published by TensorFlow ("Common
-SavedModel APIs for text tasks" in TensorFlow's documentation), with the
+The module has the interface of the encoders that TensorFlow publishes ("Common
+SavedModel APIs for text tasks" in TensorFlow's documentation), and the
 signatures of the original implementation's modules. It can be loaded with
 TensorFlow alone.
 """

@@ -1,8 +1,8 @@
 """Exports a tokenizer as a TF Hub preprocessor, a SavedModel.
 
-The interface is that of the preprocessors published by TensorFlow ("Common
-SavedModel APIs for text tasks" in TensorFlow's documentation). Tokens are those
-of `FullTokenizer`. It can be loaded with TensorFlow and `tensorflow_text`.
+It has the interface of the preprocessors that TensorFlow publishes ("Common
+SavedModel APIs for text tasks" in TensorFlow's documentation), and makes the
+tokens of `FullTokenizer`. TensorFlow and `tensorflow_text` can load it.
 """
 
 from typing import Any

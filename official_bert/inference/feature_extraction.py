@@ -117,7 +117,7 @@ class FeatureExtractor:
 
 
 def split_pair(line: str) -> tuple[str, str]:
-    """Splits a line at its last ` ||| `; without one, text B is "".
+    """Splits a line at its last ` ||| `. If it has none, text B is "".
 
     As in the original implementation, the line is stripped.
     """

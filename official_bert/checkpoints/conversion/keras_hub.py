@@ -117,18 +117,18 @@ def write(model: Model, directory: str) -> None:
             for ours, theirs in keras_hub_files.SIZES.items()
         }
         arguments["dropout"] = arguments["dropout"] or 0.0
-        whole = backbone = models.BertBackbone(**arguments)
+        model_to_save = backbone = models.BertBackbone(**arguments)
         tokenizer = _make_tokenizer(model.description)
         if model.head.name == "masked_lm":
             preprocessor = tokenizer and models.BertMaskedLMPreprocessor(
                 tokenizer, sequence_length=config.max_position_embeddings
             )
-            whole = models.BertMaskedLM(backbone, preprocessor)
-        variables = tf1.by_name(whole.weights)
+            model_to_save = models.BertMaskedLM(backbone, preprocessor)
+        variables = tf1.by_name(model_to_save.weights)
         for name, array in model.to_format(_NAMES, model.shapes):
             variables[name].assign(array)
-        whole.save_to_preset(directory)
-        if tokenizer and whole is backbone:
+        model_to_save.save_to_preset(directory)
+        if tokenizer and model_to_save is backbone:
             tokenizer.save_to_preset(directory)
 
 

@@ -1,6 +1,6 @@
 """Signatures for questions about passages.
 
-Spans are scored, combined and ranked as by `tasks.squad`. The text of a span is
+Spans are scored, combined and ranked as in `tasks.squad`. The text of a span is
 cut from the passage where its first token begins and its last token ends.
 `predict.py` searches for the span's tokens in the words around it, as the
 original implementation does, and returns those words if the search fails.

@@ -19,7 +19,7 @@ class TaggingSignatures(TaskSignatures):
     Outputs of `serving_default` for each text: `tokens` [B, N], its words, and
     `tags` [B, N]; both are "" after the last word. Outputs for ids: `tags`
     [B, S] and `probabilities` [B, S, C] of all WordPiece tokens, and `classes`
-    [B, C], the names of all tags. The tag of a word is that of its first token.
+    [B, C], the names of all tags. A word has the tag of its first token.
     """
 
     def _outputs(self, logits: Any) -> Tensors:
@@ -32,7 +32,7 @@ class TaggingSignatures(TaskSignatures):
         }
 
     def from_texts(self, text: Any) -> Tensors:
-        """`serving_default`: strings [B], split as by `BasicTokenizer`."""
+        """`serving_default`: strings [B], split as in `BasicTokenizer`."""
         words, word_ids = self.tokenizer.split_texts(text)
         room = self.max_seq_length - 2
         tokens = word_ids.values[:, :room]

@@ -15,9 +15,10 @@ from official_bert.export.serving.signatures import TaskSignatures
 def convert(signatures: TaskSignatures, module: Any) -> bytes:
     """Returns the contents of `model.tflite`; logs how far its logits differ.
 
-    The inputs are those of `ids`, of any batch size and length. The output is
-    `logits`; probabilities and labels are left to the caller. `module` holds
-    the weights. Raises `InputError` if the model cannot be converted.
+    The model has the inputs of the signature `ids`, of any batch size and
+    length. Its output is `logits`; the caller computes probabilities and
+    labels. `module` holds the weights. Raises `InputError` if the model cannot
+    be converted.
     """
 
     def run(input_ids: Any, input_mask: Any, segment_ids: Any) -> Any:
