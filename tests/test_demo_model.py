@@ -26,8 +26,8 @@ DIRECTORY = ROOT / "data" / "bert_tiny"
 
 
 @pytest.fixture(autouse=True)
-def text(tmp_path, monkeypatch):
-    """A directory with a text, an empty cache and no network."""
+def offline_directory(tmp_path, monkeypatch):
+    """The current directory, with a text and an empty cache; no network."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.chdir(tmp_path)

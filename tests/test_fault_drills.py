@@ -1,4 +1,4 @@
-"""Runs that are killed, interrupted, or run twice."""
+"""Runs that are killed, interrupted, or started twice."""
 
 import os
 import re

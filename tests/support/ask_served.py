@@ -1,8 +1,8 @@
 """A client that has a SavedModel and TensorFlow, but not this project.
 
-Reads JSON lines from standard input, with `directory`, `signature` and, as
-TensorFlow Serving's clients send them, `instances`; writes the predictions. An
-argument is a module to import first.
+Reads JSON lines from standard input, with `directory`, `signature` and, as in
+requests to TensorFlow Serving, `instances`. Writes the predictions. The
+arguments are modules to import first.
 """
 
 import importlib
@@ -35,7 +35,7 @@ def ask(directory, signature, instances):
         }
     )
     columns = [to_json(values.numpy().tolist()) for values in outputs.values()]
-    # One value for each instance; otherwise no rows can be made.
+    # Each output must have one value for each instance.
     rows = zip(instances, *columns, strict=True)
     return [dict(zip(outputs, row[1:], strict=True)) for row in rows]
 

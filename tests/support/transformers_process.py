@@ -1,4 +1,4 @@
-"""Runs transformers, in a Python of its own that has it and PyTorch.
+"""Runs transformers. Another Python, with PyTorch, runs this program.
 
   python tests/support/transformers_process.py make CLASS FOLDER HIDDEN_ACT
   python tests/support/transformers_process.py run CLASS FOLDER
@@ -45,7 +45,7 @@ def make(name: str, folder: str, hidden_act: str) -> None:
     model = getattr(transformers, name)(config)
     with torch.no_grad():
         for key, weight in model.named_parameters():
-            if key.endswith("bias"):  # They would be zeros.
+            if key.endswith("bias"):  # Biases would be zero.
                 weight.normal_(0.0, 0.3)
     model.save_pretrained(folder)
 
