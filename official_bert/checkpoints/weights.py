@@ -104,13 +104,14 @@ def find_head(names: Iterable[str], classifier: str | None, where: str) -> Head:
         return candidates[0]
     if present == {_OUTPUT}:
         raise InputError(
-            f"{where}: the type of its classifier, `output_weights`, is not in "
-            "task.json or in `architectures`. Pass --head: "
+            f"{where}: the type of its classifier, `output_weights`, must be "
+            "in task.json or in `architectures`. Otherwise, convert it with "
+            "convert_checkpoint.py and one of these values of --head: "
             f"{', '.join(CLASSIFIERS)}."
         )
     pattern = "|".join(f"^{re.escape(scope)}" for scope in sorted(present))
     raise InputError(
         f"{where}: a model must have one head. Received: "
-        f"{listed(sorted(present))}. Leave out all but one; --skip={pattern!r}"
-        " leaves out all."
+        f"{listed(sorted(present))}. Leave out the others with "
+        f"convert_checkpoint.py --skip, or all heads with --skip={pattern!r}."
     )

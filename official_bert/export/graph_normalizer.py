@@ -107,12 +107,13 @@ def _drop_marks(
     """
     kinds = tables.kinds.find(points)
     combining = tables.combining.find(points)
-    is_early = (combining[1:] > 0) & (combining[1:] < combining[:-1])
+    is_unsorted = (combining[1:] > 0) & (combining[1:] < combining[:-1])
     points, kinds, is_moved = tf.cond(
-        tf.reduce_any(is_early),
-        lambda: _sort_marks(points, kinds, combining, is_early),
+        tf.reduce_any(is_unsorted),
+        lambda: _sort_marks(points, kinds, combining, is_unsorted),
         lambda: (points, kinds, tf.zeros_like(points, tf.bool)),
     )
+    # Characters in one group have the same span.
     is_joined = (kinds == Kind.MARK) | is_moved
     # `alignment` puts spaces around Chinese characters.
     is_apart = (kinds == Kind.SPACE) | (kinds == Kind.CHINESE)
@@ -130,19 +131,20 @@ def _drop_marks(
 
 
 def _sort_marks(
-    points: tf.Tensor, kinds: tf.Tensor, combining: tf.Tensor, is_early: Any
+    points: tf.Tensor, kinds: tf.Tensor, combining: tf.Tensor, is_unsorted: Any
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Sorts the marks after each character by their combining classes.
 
-    Also returns, as bool, which characters are marks in a chunk (the text
-    between two spaces) where sorting changes the order. Such a mark shares the
-    span of the character before it.
+    `is_unsorted` says for each character except the first whether it is a mark
+    whose class is lower than the class before it. The third result is true for
+    marks in a chunk (the text between two spaces) in which sorting changes the
+    order. Such a mark shares the span of the character before it.
     """
     base = tf.cumsum(tf.cast(combining == 0, tf.int64))
     order = tf.argsort(base * 256 + tf.cast(combining, tf.int64), stable=True)
     chunks = tf.cumsum(tf.cast(kinds == Kind.SPACE, tf.int32))
     is_mixed = tf.math.unsorted_segment_max(
-        tf.cast(is_early, tf.int32), chunks[1:], chunks[-1] + 1
+        tf.cast(is_unsorted, tf.int32), chunks[1:], chunks[-1] + 1
     )
     is_moved = (tf.gather(is_mixed, chunks) > 0) & (combining > 0)
     return tf.gather(points, order), tf.gather(kinds, order), is_moved

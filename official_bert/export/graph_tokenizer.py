@@ -40,7 +40,7 @@ class GraphTokenizer:
     It contains the Unicode tables of the Python version that creates it. To
     run, it needs TensorFlow and the operations of `tensorflow_text`.
     `vocab` is {token: id}. Raises `InputError` if the vocabulary cannot be
-    read, or lacks "[UNK]", "[CLS]" or "[SEP]".
+    read, lacks "[UNK]", "[CLS]" or "[SEP]", or has a token that is too long.
     """
 
     def __init__(self, vocab_file: str, do_lower_case: bool):

@@ -102,7 +102,7 @@ def _make_pretraining_table(data: str) -> Table:
 def most_frequent_token(data: str) -> tuple[str, float]:
     """Returns the most frequent token of `held_out.txt`, and its share.
 
-    The share is the expected accuracy of that answer for every [MASK].
+    The share is the expected accuracy if this token is always the answer.
     """
     tokenizer = Tokenizer(f"{data}/vocab.txt")
     counts = collections.Counter(

@@ -34,7 +34,7 @@ Answerer = Predictor | FillMask | Scorer
 
 
 class Item(NamedTuple):
-    """An input: the argument of `Task.parse`, and how the output shows it.
+    """An input: the value to parse, and how the output shows it.
 
     For a row of a table, `shown` has all cells; for a sentence, its words.
     """
@@ -204,7 +204,7 @@ def read_chunks(
 
     On standard input, a chunk has only lines that have arrived, so that no line
     waits for the next. Raises `InputError` if a file is not UTF-8; for standard
-    input, `parse` raises it.
+    input, `_parse` raises it.
     """
     path = options.input_file
     is_stdin = path == "-"
@@ -254,7 +254,7 @@ def _arrived_lines(stream: BinaryIO) -> Iterator[list[str]]:
 
 
 def _decode(line: bytes) -> str:
-    # Bytes that are not UTF-8 become surrogates, which `parse` reports.
+    # Bytes that are not UTF-8 become surrogates, which `_parse` reports.
     return line.decode("utf-8", "surrogateescape").replace("\r", "")
 
 

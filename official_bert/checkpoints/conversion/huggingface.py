@@ -63,7 +63,7 @@ _TIED = {
 
 
 def read(directory: str) -> tuple[Arrays, Description]:
-    """Opens a directory as `save_pretrained` writes it.
+    """Opens a directory that `save_pretrained` of transformers wrote.
 
     Raises `InputError` if it is incomplete, damaged or not a BERT model.
     """

@@ -47,7 +47,8 @@ _NAMES = Names(
 def read(directory: str) -> tuple[Arrays, Description]:
     """Loads a preset.
 
-    Raises `InputError` if it is damaged, or not a BERT preset.
+    Raises `InputError` if it is damaged or not a BERT preset, or if the package
+    keras_nlp is missing.
     """
     _has_class(directory, "config.json", "BertBackbone")
     has_head = _has_class(directory, "task.json", "BertMaskedLM")

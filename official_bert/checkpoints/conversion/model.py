@@ -129,7 +129,7 @@ class Description:
     task: dict[str, Any] | None = None  # The content of its task.json.
     labels: tuple[str, ...] = ()  # One per class, in order.
     problem_type: str | None = None  # The key of transformers' configs.
-    head: str | None = None  # For a classifier, the value of `--head`.
+    head: str | None = None  # The `Head.name`, if the files tell it.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -226,6 +226,7 @@ def _best_spans(
     length = last[:, tf.newaxis, :] - first[:, :, tf.newaxis] + 1
     is_span = (length > 0) & (length <= options.max_answer_length)
     is_span &= is_first[:, :, tf.newaxis] & is_last[:, tf.newaxis, :]
+    # The window of each span, and the ranks of its start and its end.
     row, i, j = tf.unstack(tf.where(is_span), axis=1)
     starts, ends = tf.stack([row, i], axis=1), tf.stack([row, j], axis=1)
     start_values, end_values = tf.unstack(tf.cast(values, tf.float64))
