@@ -3,12 +3,12 @@
   python -m benchmarks.fuzz --minutes=10 --seed=1
 
 Prints a row for each reader. An input is rejected if the command raises
-`InputError`; every other exception is a traceback. Inputs with a fault are kept
-in build/fuzz/faults, each in a directory with the command and the traceback.
-The first run writes the valid inputs to build/fuzz/inputs within a minute.
+`InputError` or exits with an error; other exceptions are tracebacks. Inputs
+with a fault are kept in build/fuzz/faults, each in a directory with the command
+and the traceback. The first run writes the valid inputs to build/fuzz/inputs.
 
-Commands run in this process. Most stop where the first step of training or
-evaluation would be compiled, which takes seconds; one in 50 runs to its end.
+Commands run in this process. Most are stopped where the first step of training
+or evaluation would be compiled, which takes seconds; one in 50 runs to its end.
 """
 
 import argparse

@@ -57,7 +57,7 @@ def draw(axes: Any, label: str, directories: list[str], color: str) -> None:
 
 
 def million_tokens_per_step(directory: str) -> float:
-    """Returns the size of a run's batches, padding included."""
+    """Returns the million tokens of a run's batches, padding included."""
     path = os.path.join(directory, "train_options.json")
     options = json_files.read_object(path)["options"]
     size = options["max_seq_length"] * options["train_batch_size"]

@@ -96,7 +96,7 @@ def predict_peer(model: str) -> None:
 
 
 def seconds_until(pattern: str, command: list[str]) -> float:
-    """Returns the seconds until a process writes text; then kills it."""
+    """Returns the seconds until a process prints a pattern; then kills it."""
     reader, terminal = pty.openpty()  # A terminal shows every step.
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))
     begin, text = time.perf_counter(), ""

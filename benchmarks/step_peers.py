@@ -212,8 +212,8 @@ PEERS = {
 def seconds(step: Callable[[], Any], rounds: int) -> list[float]:
     """Returns the seconds of each round, after two rounds of warm-up.
 
-    Short steps get more rounds, for two seconds in all: for a step of 20 ms,
-    the best of five rounds differs between processes by half.
+    Short steps get more rounds, which take two seconds in all: for a step of
+    20 ms, the best of only five rounds differs between processes by half.
     """
     step()
     step()

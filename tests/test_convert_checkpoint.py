@@ -222,7 +222,7 @@ def test_regression_with_several_outputs_is_an_error(tmp_path):
         ({**KERAS_HUB, "model_card": "a/vocab.txt"}, "card=.* --to=hugging"),
     ],
 )
-def test_wrong_flags_are_an_error_before_anything_slow(
+def test_wrong_flags_are_an_error_before_the_model_is_read(
     tmp_path, flags, message
 ):
     released(tmp_path / "a", "encoder")

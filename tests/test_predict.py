@@ -338,17 +338,17 @@ def test_column_flags_override_those_of_training(tuned, folder, ask):
         ("a", "a.jsonl", '{"c": "good"}', {}, ":1: .*'c': 'good'"),
     ],
 )
-def test_invalid_line_is_named_and_the_output_left_as_it_was(
+def test_invalid_line_is_named_and_leaves_the_output_unchanged(
     tuned, folder, columns, name, data, options, message, ask
 ):
     data = data if isinstance(data, bytes) else data.encode()
-    (folder / "out.jsonl").write_text("as it was")
+    (folder / "out.jsonl").write_text("unchanged")
     model_dir = save_own_model(folder, *columns) if columns else tuned
     options = {"model_dir": model_dir, "output_file": "out.jsonl", **options}
     where = "<stdin>" if name == "-" else name
     with pytest.raises(InputError, match=f"^{where}{message}"):
         ask(data, name, chunk_size=1, **options)
-    assert (folder / "out.jsonl").read_text() == "as it was"
+    assert (folder / "out.jsonl").read_text() == "unchanged"
     assert not list(folder.glob("*.tmp*"))
 
 

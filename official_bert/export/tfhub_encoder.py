@@ -29,7 +29,7 @@ Tensors = dict[str, Any]
 class Exported(NamedTuple):
     """The contents of an exported module."""
 
-    num_weights: int  # Number of weights of the encoder.
+    num_weights: int  # Number of parameters of the encoder.
     has_masked_lm: bool  # Whether the module has `mlm`.
     left_out: list[str]  # Names of the other weights in the checkpoint.
 

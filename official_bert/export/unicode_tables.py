@@ -40,7 +40,7 @@ class Casing(enum.IntEnum):
 
     NEITHER = 0
     CASED = 1
-    IGNORED = 2  # The next character decides.
+    IGNORED = 2  # As if the character were absent.
 
 
 class PagedTable:

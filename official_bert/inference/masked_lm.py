@@ -16,7 +16,7 @@ from official_bert.inputs import padding, text_inputs
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.tokenization import Tokenizer
 
-# Scoring makes one sequence per token. The number of sequences in memory.
+# The number of sequences in memory in scoring, which makes one per token.
 _BLOCK = 4096
 
 

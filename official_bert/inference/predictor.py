@@ -47,7 +47,7 @@ class Predictor:
             max_seq_length=self.max_seq_length,
             pad_to=self.task.pad_to,
         )
-        # Batches are always full, so a single input has a batch size of 1.
+        # `Forward` fills up every batch, so a single input needs batch size 1.
         self._forward_one = forward(batch_size=1)
         self._forward_many = forward(batch_size=batch_size)
 

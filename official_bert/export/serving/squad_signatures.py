@@ -214,7 +214,7 @@ def _best_spans(
 ) -> _Candidates:
     """Returns the spans of `squad_decoding._best_spans`, in any order."""
     num_best = tf.minimum(options.n_best_size, tf.shape(logits)[1])
-    # Equal logits are sorted by position.
+    # `top_k` sorts equal logits by position.
     values, positions = tf.math.top_k(tf.transpose(logits, [2, 0, 1]), num_best)
     start = windows.start[:, tf.newaxis]
     shift = start - windows.offset[:, tf.newaxis]

@@ -124,7 +124,7 @@ def test_preset_saved_by_keras_hub_has_the_same_outputs_here(
 
 
 @pytest.mark.parametrize("head", ["encoder", "masked_lm"])
-def test_keras_hub_has_the_same_outputs(tmp_path, head, capsys):
+def test_keras_hub_has_the_same_outputs_with_our_preset(tmp_path, head, capsys):
     config = {"hidden_dropout_prob": 0.25, "initializer_range": 0.02}
     config["attention_probs_dropout_prob"] = 0.25
     arrays = released(tmp_path / "a", head, **config)
