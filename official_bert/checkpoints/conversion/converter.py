@@ -6,6 +6,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import jinja2
 import numpy as np
@@ -132,33 +133,32 @@ def _complete(
     description: Description, options: ConvertCheckpoint
 ) -> Description:
     """Adds the values of flags, and checks the vocabulary."""
-    vocab, lower = description.vocab, options.do_lower_case
+    do_lower_case = options.do_lower_case
     if options.vocab_file:
         vocab = files.read_text(options.vocab_file)
-    if vocab is None:
+        description = dataclasses.replace(description, vocab=vocab)
+    if description.vocab is None:
         logging.warning(
             "%s has no vocabulary, and neither will the converted model. Pass "
             "--vocab_file.",
             options.input,
         )
     else:
-        lines = vocab.removesuffix("\n").split("\n")
         description.config.require_vocabulary(
-            {line.strip(): index for index, line in enumerate(lines)},
+            {token: index for index, token in enumerate(description.tokens)},
             options.vocab_file or options.input,
         )
-        if lower is not None:
-            validate_case_matches_checkpoint(lower, options.input)
-        elif (lower := description.do_lower_case) is None:
-            lower = pretrained.looks_uncased(vocab)
-            casing = "uncased" if lower else "cased"
-            logging.info("The vocabulary looks %s.", casing)
-    if lower is None:
+        if do_lower_case is not None:
+            validate_case_matches_checkpoint(do_lower_case, options.input)
+        elif (do_lower_case := description.do_lower_case) is None:
+            do_lower_case = pretrained.looks_uncased(description.vocab)
+            name = "uncased" if do_lower_case else "cased"
+            logging.info("The vocabulary looks %s.", name)
+    if do_lower_case is None:
         return description
-    task = description.task and {**description.task, "do_lower_case": lower}
-    return dataclasses.replace(
-        description, vocab=vocab, do_lower_case=lower, task=task
-    )
+    casing: dict[str, Any] = {"do_lower_case": do_lower_case}
+    task = description.task and {**description.task, **casing}
+    return dataclasses.replace(description, task=task, **casing)
 
 
 def convert(model: Model, options: ConvertCheckpoint) -> str:

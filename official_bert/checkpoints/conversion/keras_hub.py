@@ -81,8 +81,10 @@ def read(directory: str) -> tuple[Arrays, Description]:
         lambda path: np.asarray(variables[path]),
         _NAMES,
     )
-    config, vocab, lower = keras_hub_files.read(directory)
-    return arrays, Description(config=config, vocab=vocab, do_lower_case=lower)
+    config, vocab, do_lower_case = keras_hub_files.read(directory)
+    return arrays, Description(
+        config=config, vocab=vocab, do_lower_case=do_lower_case
+    )
 
 
 def _has_class(directory: str, name: str, expected: str) -> bool:
@@ -165,10 +167,9 @@ def _make_tokenizer(description: Description) -> Any:
     from keras_nlp import models
 
     lower = bool(description.do_lower_case)
-    lines = description.vocab.removesuffix("\n").split("\n")
     try:
         return models.BertTokenizer(
-            vocabulary=[line.strip() for line in lines],
+            vocabulary=description.tokens,
             lowercase=lower,
             # As in the original; KerasHub's default keeps accents.
             strip_accents=lower,

@@ -131,6 +131,12 @@ class Description:
     problem_type: str | None = None  # The key of transformers' configs.
     head: str | None = None  # The `Head.name`, if the files tell it.
 
+    @property
+    def tokens(self) -> list[str]:
+        """The tokens of the vocabulary, in the order of their ids."""
+        lines = (self.vocab or "").removesuffix("\n").split("\n")
+        return [line.strip() for line in lines]
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Model:

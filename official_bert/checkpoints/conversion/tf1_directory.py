@@ -92,11 +92,11 @@ def read(
         arrays = model_garden.from_checkpoint(arrays, config)
     vocab_file = model_formats.beside_checkpoint(prefix, model_formats.VOCAB)
     task = task_file.read_beside(prefix)
-    lower = huggingface_files.read_casing_beside(prefix)
+    do_lower_case = huggingface_files.read_casing_beside(prefix)
     return arrays, Description(
         config=config,
         vocab=files.read_text(vocab_file) if vocab_file else None,
-        do_lower_case=task.get("do_lower_case", lower),
+        do_lower_case=task.get("do_lower_case", do_lower_case),
         task=task or None,
         labels=tuple(task.get("labels", ())),
         problem_type=_PROBLEM_TYPES.get(task.get("task_type", "")),

@@ -47,7 +47,7 @@ class SquadSignatures(TaskSignatures):
     Outputs of `serving_default` for each question:
         answer: [B], "" for no answer (SQuAD 1.1: "empty").
         start, end: int32 [B], in characters: the answer is
-            `context[start:end]`; -1 for no answer.
+            `context[start:end]`, with single spaces; -1 for no answer.
         probability: [B].
         score: [B], the sum of the answer's logits.
         n_best_answers, n_best_probabilities: [B, N], best first, then "" and 0.
