@@ -44,9 +44,7 @@ def main(directory: str, vocab_file: str) -> None:
         task = glue.make_task(row, f"{directory}/glue/{name}")
         train, dev = task.data.read("train"), task.data.read("dev")
         x, dev_x = (pair_features(part, tokenizer) for part in (train, dev))
-        y, dev_y = (
-            [example.label for example in part] for part in (train, dev)
-        )
+        y, dev_y = ([e.label for e in part] for part in (train, dev))
         if name == "STS-B":
             predicted = LinearRegression().fit(x, y).predict(dev_x)
             pearson = pearson_and_spearman(dev_y, predicted)["pearson"]

@@ -135,9 +135,8 @@ def main(train_file: str, vocab_file: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         expected, path = (os.path.join(folder, name) for name in "ab")
         few = examples[:NUM_QUESTIONS]
-        slow = seconds(
-            write_reference, expected, few, FullTokenizer(vocab_file)
-        )
+        reference_tokenizer = FullTokenizer(vocab_file)
+        slow = seconds(write_reference, expected, few, reference_tokenizer)
         rows = {"reference": (few, slow)}
         arguments = path, TASK, examples, Tokenizer(vocab_file), MAX_SEQ_LENGTH
         for name in ("write_records", "  unchanged"):

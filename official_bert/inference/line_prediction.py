@@ -84,17 +84,18 @@ def run(answerer: Answerer, options: Predict) -> None:
     on standard output, earlier chunks have been written. At a terminal, the
     error is shown and the next line is read.
     """
-    kind = options.resolved_format
+    file_format = options.resolved_format
     rows = _rows(answerer, options)
     separator, byte_order_mark = ",", ""
-    if options.writes_csv and kind == "csv" and _can_reread(options.input_file):
+    reads_csv = file_format == "csv" and _can_reread(options.input_file)
+    if options.writes_csv and reads_csv:
         separator, byte_order_mark = tables.csv_style(options.input_file)
     is_interactive = options.input_file == "-" and sys.stdin.isatty()
     with _open_output(options.output_file) as file:
         num_written = 0
         for chunk in read_chunks(options, rows):
             try:
-                answered = _answer_chunk(answerer, chunk, kind)
+                answered = _answer_chunk(answerer, chunk, file_format)
             except InputError as error:
                 if not is_interactive:
                     raise
@@ -132,14 +133,15 @@ def _rows(
     Each comes with FILE:LINE or FILE. Returns None if the input has one example
     per line.
     """
-    path, kind = options.input_file, options.resolved_format
+    path, file_format = options.input_file, options.resolved_format
     if path == "-" or not isinstance(answerer, Predictor):
         return None
     task = answerer.task
     if isinstance(task, TaggingTask) and _is_conll(task, options):
         sentences = task.columns.read_file(path, needs_tags=False)
         return ((path, Item(s, s.words)) for s in sentences)
-    if kind == "text" or (kind == "jsonl" and not options.text_a_column):
+    has_columns = file_format != "jsonl" or options.text_a_column
+    if file_format == "text" or not has_columns:
         return None
     if isinstance(task, TextTask) and task.columns:
         names, has_header = task.columns
@@ -150,7 +152,7 @@ def _rows(
         flags = {}
     else:
         return None
-    rows = tables.read(path, kind, has_header=has_header, flags=flags)
+    rows = tables.read(path, file_format, has_header=has_header, flags=flags)
     return _table_rows(rows, names)
 
 
@@ -181,10 +183,10 @@ def _can_reread(path: str) -> bool:
 
 
 def _is_conll(task: TaggingTask, options: Predict) -> bool:
-    path, kind = options.input_file, options.resolved_format
-    if kind == "conll":
+    path, file_format = options.input_file, options.resolved_format
+    if file_format == "conll":
         return True
-    if options.input_format != "auto" or kind == "jsonl":
+    if options.input_format != "auto" or file_format == "jsonl":
         return False
     if not _can_reread(path) or not task.columns.recognizes(path):
         return False
@@ -259,7 +261,7 @@ def _decode(line: bytes) -> str:
 
 
 def _answer_chunk(
-    answerer: Answerer, chunk: list[tuple[str, Any]], kind: str
+    answerer: Answerer, chunk: list[tuple[str, Any]], file_format: str
 ) -> list[tuple[Any, dict[str, Any]]]:
     """Returns pairs of an input, as the output shows it, and its answer."""
     items = []
@@ -267,7 +269,7 @@ def _answer_chunk(
         if isinstance(line, Item):
             items.append(line)
         else:
-            value = _parse(line, where, kind)
+            value = _parse(line, where, file_format)
             items.append(Item(value, value))
     examples: list[Any] = [
         answerer.parse(item.value, where)
@@ -322,7 +324,7 @@ def _to_csv(
     return text.getvalue()
 
 
-def _parse(line: str, where: str, kind: str) -> Any:
+def _parse(line: str, where: str, file_format: str) -> Any:
     """Returns the JSON value of a line in the format text, tsv or jsonl.
 
     Raises `InputError` if the line is not UTF-8 or not in the format.
@@ -336,9 +338,9 @@ def _parse(line: str, where: str, kind: str) -> Any:
             "Convert it: `iconv -f ENCODING -t UTF-8`, where ENCODING is often "
             "WINDOWS-1252."
         ) from error
-    if kind == "text":
+    if file_format == "text":
         return line
-    if kind == "tsv":
+    if file_format == "tsv":
         cells = line.split("\t")
         if len(cells) > 2:
             raise InputError(

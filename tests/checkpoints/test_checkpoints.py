@@ -153,8 +153,7 @@ def test_newest_checkpoints_are_kept_and_found(tmp_path, scheme):
     # Paths without directories, so that the directory can be moved.
     assert "/" not in (tmp_path / "checkpoint").read_text()
     assert (load(folder) == 10).all()
-    # The newest is found by number: as text, 5 comes after 10.
-    (tmp_path / "checkpoint").unlink()
+    (tmp_path / "checkpoint").unlink()  # As text, 5 would come after 10.
     assert run_directory.latest(folder) == prefix
 
 

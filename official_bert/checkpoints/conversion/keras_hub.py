@@ -81,10 +81,8 @@ def read(directory: str) -> tuple[Arrays, Description]:
         lambda path: np.asarray(variables[path]),
         _NAMES,
     )
-    config, vocab, do_lower_case = keras_hub_files.read(directory)
-    return arrays, Description(
-        config=config, vocab=vocab, do_lower_case=do_lower_case
-    )
+    config, vocab, lower = keras_hub_files.read(directory)
+    return arrays, Description(config=config, vocab=vocab, do_lower_case=lower)
 
 
 def _has_class(directory: str, name: str, expected: str) -> bool:

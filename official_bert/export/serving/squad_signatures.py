@@ -139,12 +139,9 @@ class _Candidates(NamedTuple):
         return _Candidates(*(tf.gather(column, indices) for column in self))
 
     def append(self, text: str, start: Any, end: Any) -> "_Candidates":
-        values = (text, -1, -1, start, end)
+        columns = zip(self, (text, -1, -1, start, end), strict=True)
         return _Candidates(
-            *(
-                tf.concat([column, [tf.cast(value, column.dtype)]], 0)
-                for column, value in zip(self, values, strict=True)
-            )
+            *(tf.concat([c, [tf.cast(v, c.dtype)]], 0) for c, v in columns)
         )
 
     @property
@@ -193,18 +190,15 @@ def choose_answer(
     rank = tf.range(tf.size(best.texts))
     kept = tf.where((rank < options.n_best_size) | ~is_text)[:, 0]
     best, is_text = best.take(kept), tf.gather(is_text, kept)
-    first_text = tf.argmax(is_text, output_type=tf.int32)
+    top = tf.argmax(is_text, output_type=tf.int32)
     no_answer = tf.argmax(~is_text, output_type=tf.int32)
     odds = tf.where(
         tf.reduce_any(is_text),
-        null[0]
-        + null[1]
-        - best.start_logits[first_text]
-        - best.end_logits[first_text],
+        null[0] + null[1] - best.start_logits[top] - best.end_logits[top],
         NO_CANDIDATE_ODDS,
     )
     is_answered = odds <= options.null_score_diff_threshold
-    chosen = tf.where(is_answered & is_text[first_text], first_text, no_answer)
+    chosen = tf.where(is_answered & is_text[top], top, no_answer)
     answer = _describe(passage, best, chosen, options)
     return {**answer, "null_odds": tf.cast(odds, tf.float32)}
 

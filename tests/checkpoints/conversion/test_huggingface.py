@@ -1,8 +1,7 @@
 """Conversion to and from Hugging Face directories, compared with transformers.
 
-`tests/golden/transformers` holds models that transformers saved. If the
-environment variable TRANSFORMERS_PYTHON names a Python with transformers, this
-Python is used, too.
+`tests/golden/transformers` holds models that transformers saved. A Python with
+transformers is used, too, if TRANSFORMERS_PYTHON names one.
 """
 
 import json
