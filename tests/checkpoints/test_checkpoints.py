@@ -252,19 +252,19 @@ def test_damaged_checkpoint_falls_back_to_the_one_before(
 ):
     folder = str(tmp_path)
     good, bad = save(tmp_path, 1), save(tmp_path, 2)
-    weights = {name: tf.Variable(array) for name, array in ARRAYS.items()}
+    mine = {name: tf.Variable(array) for name, array in ARRAYS.items()}
     damage(bad + part)
     # Finding the newest checkpoint reads no data; loading does.
     assert run_directory.latest(folder) == (good if part == INDEX else bad)
-    assert loading.load_newest(weights, folder) == (good, [])
-    assert (weights["a/kernel"].numpy() == 1).all()
+    assert loading.load_newest(mine, folder) == (good, [])
+    assert (mine["a/kernel"].numpy() == 1).all()
     assert "Skipping a damaged checkpoint" in caplog.text
     assert "model.ckpt-2" in caplog.text
     with pytest.raises(InputError, match=r"model\.ckpt-2"):
-        loading.load(weights, bad)
+        loading.load(mine, bad)
     damage(good + part)
     with pytest.raises(InputError, match=r"checkpoint: .*'model\.ckpt-2'"):
-        loading.load(weights, folder)
+        loading.load(mine, folder)
     assert (load(save(tmp_path, 3)) == 3).all()
 
 
