@@ -94,7 +94,7 @@ POOLED = {
     ("pooling", "normalize"),
     [("none", False), ("cls", False), ("mean", False), ("max", True)],
 )
-def test_vectors_of_a_line_do_not_depend_on_other_lines(
+def test_vectors_of_a_line_do_not_depend_on_its_batch(
     model, monkeypatch, pooling, normalize
 ):
     # A chunk of five lines and one of two, in batches of up to three.

@@ -338,7 +338,7 @@ def test_column_flags_override_those_of_training(tuned, folder, ask):
         ("a", "a.jsonl", '{"c": "good"}', {}, ":1: .*'c': 'good'"),
     ],
 )
-def test_invalid_line_is_named_and_leaves_the_output_unchanged(
+def test_invalid_line_is_named_and_the_output_file_is_unchanged(
     tuned, folder, columns, name, data, options, message, ask
 ):
     data = data if isinstance(data, bytes) else data.encode()

@@ -35,7 +35,7 @@ def ask(directory, signature, instances):
         }
     )
     columns = [to_json(values.numpy().tolist()) for values in outputs.values()]
-    # Each output must have one value for each instance.
+    # Fails unless every output has one value for each instance.
     rows = zip(instances, *columns, strict=True)
     return [dict(zip(outputs, row[1:], strict=True)) for row in rows]
 

@@ -59,7 +59,7 @@ def to_tf1(folder, name="b", **flags):
 def to_hf(folder, head="", name="hf", **flags):
     """Converts a directory to Hugging Face's files, into another beside it.
 
-    The command gets `head` only if the names of weights do not tell it.
+    `head` is passed to the command only if the names of weights do not show it.
     """
     flags |= {"head": head} if head in CLASSIFIERS else {}
     output = folder.parent / name

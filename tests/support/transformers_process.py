@@ -1,4 +1,4 @@
-"""Runs transformers. Another Python, with PyTorch, runs this program.
+"""Runs transformers, in a separate Python that has it and PyTorch.
 
   python tests/support/transformers_process.py make CLASS FOLDER HIDDEN_ACT
   python tests/support/transformers_process.py run CLASS FOLDER
