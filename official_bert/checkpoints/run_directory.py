@@ -86,12 +86,11 @@ def save(
 ) -> str:
     """Writes `model.ckpt-STEP` and removes all but the `keep` newest.
 
-    The file `checkpoint` no longer lists checkpoints of later steps, which an
-    earlier run left, and checkpoints with other names. They are not removed.
-
-    The arrays include `global_step`. `resume_state` is None if no run resumes
-    from this checkpoint. Returns the new prefix. Raises `InputError` if the
-    disk is full; earlier checkpoints are then unchanged.
+    The file `checkpoint` no longer lists checkpoints with other names or of
+    later steps, which an earlier run left. Their files are not removed. The
+    arrays include `global_step`. `resume_state` is None if no run resumes from
+    this checkpoint. Returns the new prefix. Raises `InputError` if the disk is
+    full; earlier checkpoints are then unchanged.
     """
     name = f"model.ckpt-{step}"
     prefix = os.path.join(directory, name)

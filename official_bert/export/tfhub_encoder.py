@@ -122,7 +122,7 @@ def _random_bits(site: int, shape: Any) -> Any:
 def _trainable(
     call: Any, input_names: Iterable[str], weights: Iterable[Any]
 ) -> Any:
-    """Returns a callable object to save, which keeps its weights on loading."""
+    """Returns a callable to save, which still has its weights when loaded."""
     # A tf.Module would lose its `variables`.
     saved = tf.train.Checkpoint()
     saved.variables = [weight.value for weight in weights]

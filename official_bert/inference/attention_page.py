@@ -41,9 +41,9 @@ def compute(
     texts = (text_a, text_b or "")
     ids_a, ids_b = model.tokenizer.tokenize_lines_to_ids(texts)
     if not ids_a:
-        raise InputError(f"--text_a={text_a!r} has no tokens. Pass words.")
+        raise InputError(f"--text_a={text_a!r} has no tokens. Add words.")
     if text_b and not ids_b:
-        raise InputError(f"--text_b={text_b!r} has no tokens. Pass words.")
+        raise InputError(f"--text_b={text_b!r} has no tokens. Add words.")
     num_tokens = len(ids_a) + len(ids_b) + (3 if ids_b else 2)
     where = "--text_a and --text_b" if text_b else "--text_a"
     model.require_length(num_tokens, max_seq_length, where)

@@ -178,7 +178,7 @@ def _table_rows(
 
 
 def _can_reread(path: str) -> bool:
-    """Whether a path is a file. A pipe loses the lines that are read once."""
+    """Whether a path can be read twice: it is a file, not a pipe."""
     return os.path.isfile(path) or files.is_remote(path)
 
 
@@ -245,7 +245,7 @@ def _lines(
 
 
 def _arrived_lines(stream: BinaryIO) -> Iterator[list[str]]:
-    """Yields lists of the lines that have arrived since the list before."""
+    """Yields lists of lines, as soon as the lines have arrived."""
     incomplete = b""
     # `read1` returns the bytes that have arrived; `read` would wait for more.
     while data := stream.read1(_READ_SIZE):  # type: ignore[attr-defined]

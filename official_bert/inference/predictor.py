@@ -143,7 +143,7 @@ class Predictor:
         ]
 
     def _warn_if_truncated(self, lengths: Sequence[int]) -> None:
-        """Warns once if many texts fill `max_seq_length`, so may be longer."""
+        """Warns once if many texts are as long as the maximum, or longer."""
         if self._has_warned or not self.task.truncates:
             return
         num_full = sum(length >= self.max_seq_length for length in lengths)

@@ -64,7 +64,7 @@ _ALIASES = Names(
         (r"^layer_with_weights-2/", "masked_lm/"),
         (r"^masked_lm/embedding_table$", "_embedding_layer/embeddings"),
         (r"^classification_heads/0/", "next_sentence/"),
-        # If a head has its own pooler, that one is trained.
+        # If a head has its own pooler, it is the trained one.
         (r"^next_sentence(/|\.\.pooler_)dense/", "_pooler_layer/"),
     ]
 )
@@ -77,7 +77,7 @@ _NESTED = re.compile(r"^layer_with_weights-0/(?=layer_with_weights-)")
 def from_checkpoint(stored: Arrays, config: BertConfig) -> Arrays:
     """Returns the weights of a Model Garden checkpoint.
 
-    The number of layers in `config` tells which layer has which number.
+    The numbers in its names depend on the number of layers in `config`.
     """
     names = {name.removesuffix(_VARIABLE): name for name in stored.shapes}
     shapes = {

@@ -113,7 +113,7 @@ def write(model: Model, directory: str) -> None:
 def write_files(
     directory: str, arrays: Iterable[tuple[str, Any]], description: Description
 ) -> None:
-    """Writes the files of `write`, with pairs of a name and an array."""
+    """Writes the files that `write` writes, from pairs of name and array."""
     write_arrays(directory, arrays)
     config_file = os.path.join(directory, model_formats.CONFIG)
     files.write_text(config_file, description.config.to_json_string())
@@ -125,6 +125,6 @@ def write_arrays(directory: str, arrays: Iterable[tuple[str, Any]]) -> None:
     # `tf1.write` would copy NumPy arrays, but not tensors.
     tensors = {name: tf.convert_to_tensor(array) for name, array in arrays}
     tf1.write(os.path.join(directory, model_formats.RELEASED_PREFIX), tensors)
-    # With the file `checkpoint`, commands accept it as a run directory.
+    # With this file, commands accept the directory as a run directory.
     text = f'model_checkpoint_path: "{model_formats.RELEASED_PREFIX}"\n'
     files.write_text(os.path.join(directory, "checkpoint"), text)
