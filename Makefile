@@ -1,4 +1,4 @@
-# `make demo` and `make test` do all set-up on a machine that has only Python.
+# `make demo` and `make test` need only Python: they install everything else.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -13,9 +13,9 @@ demo: .venv/installed
 test: .venv/tests-installed
 	$(MAKE) --jobs 2 lint pytest
 
-# TensorFlow keeps memory of every model that a process has run: a process runs
-# ten files of tests. Two processes run at a time, first on tests/training, the
-# slowest.
+# TensorFlow does not free the memory of models that a process has run, so each
+# process runs only ten files of tests. Two processes run at a time. They start
+# with tests/training, whose tests are the slowest.
 pytest: .venv/tests-installed
 	@find tests -name "test_*.py" | sort -r | xargs -P 2 -n 10 sh -c \
 	  'output=$$($(BIN)/python -m pytest -m "not nightly" "$$@" 2>&1); \
@@ -36,8 +36,8 @@ docs: .venv/docs-installed
 clean:
 	rm -rf .venv build demo
 
-# The versions that were tested together, not the ranges of pyproject.toml. pip
-# shows its progress: TensorFlow is large.
+# Installs the versions that were tested together; pyproject.toml has ranges. pip
+# shows its progress, because TensorFlow is large.
 .venv/installed: requirements.txt pyproject.toml
 	$(PYTHON) -c "import sys; v = sys.version_info[:2]; \
 	  (3, 10) <= v <= (3, 13) or sys.exit('Python must be 3.10 to 3.13.' \

@@ -44,8 +44,9 @@ SENTENCES = (
 
 # About a minute of pre-training on two slow cores.
 NUM_TRAIN_STEPS = 1000
-# Masked LM starts with a plateau, where all tokens get their frequency in the
-# text. With small initial weights or dropout, a minute ends there.
+# At first, the loss stays on a plateau: the model predicts each token with its
+# frequency in the text. With smaller initial weights or with dropout, training
+# would still be there after a minute.
 CONFIG = BertConfig(
     vocab_size=4000,
     hidden_size=128,
@@ -66,8 +67,8 @@ opinion:
     --train_file=reviews.csv --text_column=review --label_column=opinion
   python predict.py --model_dir=out --input_file=new.csv
 
-Guides: docs/quickstart_csv.md (this, step by step), docs/models.md (other
-models), docs/pretraining.md (your own text)."""
+Guides: docs/quickstart_csv.md (this example, step by step), docs/models.md
+(other models), docs/pretraining.md (your own text)."""
 
 
 class Step(NamedTuple):
@@ -89,7 +90,7 @@ def main(options: Demo) -> None:
                 print(f"# {step.title}: already done, see {step.result}")
             else:
                 run(step)
-    # Imported here, so that errors in flags do not wait for matplotlib.
+    # Imported here because errors in flags should not wait for matplotlib.
     from official_bert.inference import demo_report
 
     with cli.quiet_imports():  # TensorBoard imports TensorFlow to read curves.
@@ -123,7 +124,7 @@ def run(step: Step) -> None:
 def wait_for(process: subprocess.Popen[bytes]) -> int:
     """Returns the exit status of a command, or -N if signal N stopped it.
 
-    A command that saves its state and exits with 0 on a signal was stopped too.
+    This includes commands that save their state on a signal and exit with 0.
     """
     stopped_by = []
 
@@ -182,14 +183,14 @@ def finetuning_steps(directory: str) -> list[Step]:
     data = f"{directory}/word_order"
     runs = f"{directory}/finetuning"
 
-    def train(title: str, output: str, *more: str) -> Step:
+    def train(title: str, output: str, *more_flags: str) -> Step:
         return Step(
             title,
             f"{output}/eval_results.json",
             [
                 "run_classifier.py",
                 f"--model={MODEL}",
-                *more,
+                *more_flags,
                 f"--train_file={data}/sentences.tsv",
                 "--learning_rate=3e-4",
                 "--num_train_epochs=2",
@@ -222,18 +223,18 @@ def pretraining_steps(directory: str) -> list[Step]:
     """Returns the steps from text to a pre-trained model."""
     data = f"{directory}/pretraining"
     vocab_file = f"--vocab_file={data}/vocab.txt"
-    # Records and training must agree about these.
+    # Records and training must have the same values of these flags.
     shape = ["--nsp=none", "--max_seq_length=32", "--max_predictions_per_seq=5"]
 
-    def records(title: str, name: str, *more: str) -> Step:
+    def records(title: str, name: str, *more_flags: str) -> Step:
         output = f"{data}/{name}.tfrecord"
         text = f"--input_file={data}/{name}.txt"
         command = ["create_pretraining_data.py", text, vocab_file]
-        flags = [f"--output_file={output}", "--dupe_factor=1", *more, *shape]
-        return Step(title, output, command + flags)
+        flags = [f"--output_file={output}", "--dupe_factor=1"]
+        return Step(title, output, [*command, *flags, *more_flags, *shape])
 
-    def evaluation(title: str, name: str, *more: str) -> Step:
-        command = ["run_pretraining.py", "--do_eval", *more, *shape]
+    def evaluation(title: str, name: str, *more_flags: str) -> Step:
+        command = ["run_pretraining.py", "--do_eval", *more_flags, *shape]
         flags = [
             f"--input_file={data}/held_out.tfrecord",
             f"--bert_config_file={data}/bert_config.json",

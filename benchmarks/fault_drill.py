@@ -37,7 +37,7 @@ WORDS = [f"word{number}" for number in range(60)]
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
 LENGTH = 32
 
-# Accesses to the disk of about three checkpoints.
+# Saving three checkpoints takes about as many accesses to the disk.
 _MAX_ACCESSES = 45
 
 
@@ -51,7 +51,7 @@ class Scenario(NamedTuple):
 
 
 class Kill(NamedTuple):
-    """A moment: `delay` seconds after `num_accesses` accesses to the disk."""
+    """A kill `delay` seconds after `num_accesses` accesses to the disk."""
 
     num_accesses: int
     delay: float
@@ -79,7 +79,8 @@ def scenarios(folder: str) -> list[Scenario]:
     ]
     cola = ["--task_name=CoLA", f"--data_dir={folder}", "--do_eval", *tuning]
     own = [
-        *(f"--{x}_file={folder}/opinions.csv" for x in ("train", "test")),
+        f"--train_file={folder}/opinions.csv",
+        f"--test_file={folder}/opinions.csv",
         *("--text_column=text", "--label_column=label", "--eval_every=20"),
         *tuning,
     ]
@@ -190,10 +191,10 @@ def command_line(scenario: Scenario, folder: str) -> list[str]:
 
 
 def run(scenario: Scenario, folder: str, kill: Kill | None = None) -> bool:
-    """Runs a scenario; returns whether it was killed. It must not fail."""
+    """Runs a scenario; returns whether it was killed. Exits if it failed."""
     line = command_line(scenario, folder)
     log = os.path.join(folder, "log")
-    # Forked: importing TensorFlow takes longer than most runs.
+    # Forked, because importing TensorFlow takes longer than most runs.
     forking = multiprocessing.get_context("fork")
     process = forking.Process(target=_run, args=(line, log, kill))
     process.start()
@@ -205,7 +206,7 @@ def run(scenario: Scenario, folder: str, kill: Kill | None = None) -> bool:
 
 
 def _run(line: list[str], log: str, kill: Kill | None) -> None:
-    """Runs a command in this process, with the losses of every step."""
+    """Runs a command in this process, and logs the losses of every step."""
     with open(log, "w", encoding="utf-8") as file:
         for stream in (1, 2):
             os.dup2(file.fileno(), stream)
@@ -217,16 +218,16 @@ def _run(line: list[str], log: str, kill: Kill | None) -> None:
 
 
 def die_at(kill: Kill) -> None:
-    """Makes this process kill itself at a moment."""
-    left = kill.num_accesses
+    """Makes this process kill itself at the moment that `kill` describes."""
+    num_remaining = kill.num_accesses
 
-    def dying(function: Any) -> Any:
+    def counting(function: Any) -> Any:
         def call(*args: Any, **kwargs: Any) -> Any:
-            nonlocal left
-            left -= 1
-            if left == 0 and not kill.delay:
+            nonlocal num_remaining
+            num_remaining -= 1
+            if num_remaining == 0 and not kill.delay:
                 os.kill(os.getpid(), signal.SIGKILL)
-            elif left == 0:
+            elif num_remaining == 0:
                 args_of_kill = (os.getpid(), signal.SIGKILL)
                 threading.Timer(kill.delay, os.kill, args_of_kill).start()
             return function(*args, **kwargs)
@@ -237,7 +238,7 @@ def die_at(kill: Kill) -> None:
         *((os, name) for name in ("replace", "fsync", "remove")),
         (tf.raw_ops, "SaveV2"),
     ):
-        setattr(module, name, dying(getattr(module, name)))
+        setattr(module, name, counting(getattr(module, name)))
 
 
 def newest_step(output_dir: str) -> int:
@@ -254,10 +255,10 @@ def is_saving(output_dir: str) -> bool:
 
 
 def read_scalars(output_dir: str) -> dict[tuple[int, str], set[bytes]]:
-    """Returns {(step, name): all values found} of all event files."""
+    """Returns {(step, name): all values with this name} of all event files."""
     scalars = collections.defaultdict(set)
     for path in pathlib.Path(output_dir).rglob("events.out.*"):
-        # The run may have been killed while writing it.
+        # The run may have been killed while it wrote the file.
         with contextlib.suppress(tf.errors.DataLossError):
             for event in tf.compat.v1.train.summary_iterator(str(path)):
                 for value in event.summary.value:
@@ -279,27 +280,26 @@ def row(
     scenario: Scenario, folder: str, num_kills: int, rng: random.Random
 ) -> str:
     """Runs a scenario; returns its row of the table."""
-    output_dir, whole = (
-        os.path.join(folder, name) for name in ("out", "whole")
-    )
+    output_dir = os.path.join(folder, "out")
+    uninterrupted = os.path.join(folder, "uninterrupted")
     run(scenario, folder)
-    os.rename(output_dir, whole)
+    os.rename(output_dir, uninterrupted)
     num_killed = num_saving = 0
     for _ in range(num_kills):
         delay = rng.choice([0, rng.uniform(0, 0.3)])
         kill = Kill(rng.randint(1, _MAX_ACCESSES), delay)
         if not run(scenario, folder, kill):
-            break  # It had ended before.
+            break  # The run ended before the kill.
         num_killed += 1
         num_saving += is_saving(output_dir)
         step = newest_step(output_dir)
         print(scenario.name, kill, step, num_saving, file=sys.stderr)
     run(scenario, folder)
     scalars, files = (
-        _equal(read(whole), read(output_dir))
+        _count_equal(read(uninterrupted), read(output_dir))
         for read in (read_scalars, read_files)
     )
-    shutil.rmtree(whole)
+    shutil.rmtree(uninterrupted)
     shutil.rmtree(output_dir)
     return (
         f"{scenario.name:23} {num_killed:5} {num_saving:6}  "
@@ -307,10 +307,10 @@ def row(
     )
 
 
-def _equal(one: dict[Any, Any], other: dict[Any, Any]) -> str:
+def _count_equal(expected: dict[Any, Any], resumed: dict[Any, Any]) -> str:
     """Returns "N of M": the keys with equal values in both, and all keys."""
-    number = sum(one[key] == other.get(key) for key in one)
-    return f"{number:,} of {len({*one, *other}):,}"
+    num_equal = sum(expected[key] == resumed.get(key) for key in expected)
+    return f"{num_equal:,} of {len({*expected, *resumed}):,}"
 
 
 def main(num_kills: str = "20", seed: str = "1", name: str = "") -> None:

@@ -39,22 +39,22 @@ def one_by_one(options: ExtractFeatures) -> None:
     rows = list(extractor._rows(files.read_lines(options.input_file)))
     with files.writing(options.output_file) as file:
         for start in range(0, len(rows), BATCH_SIZE):
-            some = rows[start : start + BATCH_SIZE]
+            batch_rows = rows[start : start + BATCH_SIZE]
             batch = padding.pad_batch(
-                text_schema(LENGTH), some, LENGTH, BATCH_SIZE
+                text_schema(LENGTH), batch_rows, LENGTH, BATCH_SIZE
             )
-            found = extractor._compiled(*map(tf.constant, batch.values()))
+            outputs = extractor._compiled(*map(tf.constant, batch.values()))
             for number, (row, values) in enumerate(
-                zip(some, found.numpy(), strict=False), start
+                zip(batch_rows, outputs.numpy(), strict=False), start
             ):
                 tokens = extractor.tokenizer.convert_ids_to_tokens(
                     row["input_ids"]
                 )
-                described = [
+                features = [
                     {"token": token, "layers": _layers(vectors, layers)}
                     for token, vectors in zip(tokens, values, strict=False)
                 ]
-                line = {"linex_index": number, "features": described}
+                line = {"linex_index": number, "features": features}
                 file.write((json.dumps(line) + "\n").encode())
 
 
@@ -65,7 +65,7 @@ def _layers(vectors: Any, layers: list[int]) -> list[dict[str, Any]]:
     ]
 
 
-def numbers(path: str) -> Any:
+def read_vectors(path: str) -> Any:
     """Returns all vectors of a file of JSON lines."""
     return np.array(
         [
@@ -78,7 +78,7 @@ def numbers(path: str) -> Any:
 
 
 def save_model(directory: str) -> tuple[str, str]:
-    """Saves a random model; returns its config file and its checkpoint."""
+    """Saves random weights; returns the config file and the checkpoint."""
     config = CELLS["tiny"].config
     bert = Bert(config)
     bert.build()
@@ -96,7 +96,7 @@ def main(corpus: str, vocab: str) -> None:
         files.write_text(text, "\n".join(lines) + "\n")
         config, checkpoint = save_model(directory)
 
-        def options(name: str, **more: Any) -> ExtractFeatures:
+        def options(name: str, **changes: Any) -> ExtractFeatures:
             return ExtractFeatures(
                 input_file=text,
                 output_file=os.path.join(directory, name),
@@ -104,7 +104,7 @@ def main(corpus: str, vocab: str) -> None:
                 init_checkpoint=checkpoint,
                 vocab_file=vocab,
                 layers="-1,-2,0,1",
-                **more,
+                **changes,
             )
 
         ours = feature_extraction.run
@@ -118,19 +118,21 @@ def main(corpus: str, vocab: str) -> None:
         ours(options("first.npy", pooling="mean"))  # The first run is slower.
         print("what           lines  CPU s  lines / CPU s  ratio     MB")
         first = 0.0
-        for name, (function, its) in runs.items():
+        for name, (function, run_options) in runs.items():
             start = time.process_time()
-            function(its)
+            function(run_options)
             seconds = time.process_time() - start
             first = first or seconds
             print(
                 f"{name:12} {len(lines):7,} {seconds:6.2f} "
                 f"{len(lines) / seconds:14,.0f} {first / seconds:6.1f} "
-                f"{files.size(its.output_file) / 1e6:6.1f}"
+                f"{files.size(run_options.output_file) / 1e6:6.1f}"
             )
-        found = numbers(runs["jsonl"][1].output_file)
-        difference = found - numbers(runs["one by one"][1].output_file)
-        print(f"largest difference {abs(difference).max():.1e}")
+        expected, vectors = (
+            read_vectors(runs[name][1].output_file)
+            for name in ("one by one", "jsonl")
+        )
+        print(f"largest difference {abs(vectors - expected).max():.1e}")
 
 
 if __name__ == "__main__":

@@ -3,12 +3,12 @@
   python -m benchmarks.fuzz --minutes=10 --seed=1
 
 Prints a row for each reader. An input is rejected if the command raises
-`InputError`; every other exception is a traceback. Inputs with a fault are kept
-in build/fuzz/faults, each in a directory with the command and the traceback.
-The first run writes the valid inputs to build/fuzz/inputs within a minute.
+`InputError` or exits with an error; other exceptions are tracebacks. Inputs
+with a fault are kept in build/fuzz/faults, each in a directory with the command
+and the traceback. The first run writes the valid inputs to build/fuzz/inputs.
 
-Commands run in this process. Most stop where the first step of training or
-evaluation would be compiled, which takes seconds; one in 50 runs to its end.
+Commands run in this process. Most are stopped where the first step of training
+or evaluation would be compiled, which takes seconds; one in 50 runs to its end.
 """
 
 import argparse
@@ -51,7 +51,7 @@ COLUMNS = ("tried", "accepted", "rejected", *FAULTS)
 # lengthen, and wall-clock time.
 _TIME_LIMIT, _CLOCK_LIMIT = 20, 200
 _MEMORY_LIMIT = 2**30
-_ADDRESS_LIMIT = 8 * 2**30  # Beyond what the process has after its start.
+_ADDRESS_LIMIT = 8 * 2**30  # In addition to the address space at the start.
 _ROUND = 20  # Inputs of a reader before the next one's turn.
 
 # Flags that start processes or connections, which this process must not.
@@ -72,20 +72,20 @@ class _Reached(BaseException):
 
 @st.composite
 def _inputs(draw: Any, cases: Sequence[Case]) -> Any:
-    """Draws a case, {file: damaged bytes}, flags, and whether to run it all."""
+    """Draws the arguments of `Fuzzer._try`."""
     case = draw(st.sampled_from(cases))
-    runs_all = draw(st.integers(0, 49)) == 7
-    if case.form:
-        damage = fuzz_mutations.damaged(case.form, case.file)
-        return case, draw(damage), (), runs_all
+    runs_to_end = draw(st.integers(0, 49)) == 7
+    if case.file_format:
+        damage = fuzz_mutations.damaged(case.file_format, case.file)
+        return case, draw(damage), (), runs_to_end
     _, options_class = fuzz_cases.main_of(case.command)
     fields = typing.get_type_hints(options_class)
     names = sorted(
         n for n, t in fields.items() if t in _VALUES and n not in _NO_FLAGS
     )
-    given = draw(st.lists(st.sampled_from(names), min_size=1, max_size=4))
-    more = tuple(f"--{n}={draw(_VALUES[fields[n]])}" for n in given)
-    return case, {}, more, runs_all
+    chosen = draw(st.lists(st.sampled_from(names), min_size=1, max_size=4))
+    odd_flags = tuple(f"--{n}={draw(_VALUES[fields[n]])}" for n in chosen)
+    return case, {}, odd_flags, runs_to_end
 
 
 _numbers = st.sampled_from([-1, 0, 1, 2, 3, 5, 8, 2**31, 10**30])
@@ -145,8 +145,8 @@ class Fuzzer:
         self,
         case: Case,
         damaged: dict[str, bytes],
-        more: tuple[str, ...],
-        runs_all: bool,
+        odd_flags: tuple[str, ...],
+        runs_to_end: bool,
     ) -> None:
         for path, content in damaged.items():
             with open(path, "wb") as file:
@@ -154,15 +154,15 @@ class Fuzzer:
         before = _stats()
         memory = _reset_peak_memory()
         start = time.process_time()
-        stops = [] if runs_all else _SLOW
+        stops = [] if runs_to_end else _SLOW
         if any(len(content) > 2**20 for content in damaged.values()):
             stops = _SLOW_WITH_LONG_LINES
-        found, error = _outcome(
-            lambda: fuzz_cases.run(case.command, more), _stopping_at(stops)
+        outcome, error = _outcome(
+            lambda: fuzz_cases.run(case.command, odd_flags), _stopping_at(stops)
         )
         elapsed = time.process_time() - start
-        outcomes = ["tried", found]
-        if elapsed > _TIME_LIMIT and found != "hangs":
+        outcomes = ["tried", outcome]
+        if elapsed > _TIME_LIMIT and outcome != "hangs":
             outcomes.append("hangs")
         if _memory("VmHWM") - memory > _MEMORY_LIMIT:
             outcomes.append("over 1 GB")
@@ -173,23 +173,23 @@ class Fuzzer:
             for path, stat in before.items()
             if after.get(path) != stat and "train.tf_record" not in path
         ]
-        # A run that may replace an earlier one checks the first record only.
-        replaces = runs_all and "--overwrite_output_dir" in case.command
+        # With this flag, a run checks only the first record before it starts.
+        replaces = runs_to_end and "--overwrite_output_dir" in case.command
         if case.reader == "TFRecords" and replaces:
             changed = []
-        if changed and found != "accepted":
+        if changed and outcome != "accepted":
             outcomes.append("changed")
             error += f"\nChanged: {changed}"
         self.counts[case.reader].update(outcomes)
         if {*outcomes} & {*FAULTS}:
-            self._keep(case, damaged, more, f"{outcomes}\n{error}")
+            self._keep(case, damaged, odd_flags, f"{outcomes}\n{error}")
         self._restore(after)
 
     def _keep(
         self,
         case: Case,
         damaged: dict[str, bytes],
-        more: tuple[str, ...],
+        odd_flags: tuple[str, ...],
         report: str,
     ) -> None:
         """Writes an input with a fault to its own directory."""
@@ -200,13 +200,15 @@ class Fuzzer:
             with open(name, "wb") as file:
                 file.write(content)
         with open(os.path.join(folder, "report.txt"), "w") as text:
-            text.write(f"{case.command}\n{more!r}\n{[*damaged]}\n{report}\n")
+            text.write(
+                f"{case.command}\n{odd_flags!r}\n{[*damaged]}\n{report}\n"
+            )
 
-    def _restore(self, found: dict[str, tuple[int, int]]) -> None:
-        for path in found.keys() - self._files.keys():
+    def _restore(self, stats: dict[str, tuple[int, int]]) -> None:
+        for path in stats.keys() - self._files.keys():
             os.remove(path)
         for path, stat in self._files.items():
-            if found.get(path) != stat:
+            if stats.get(path) != stat:
                 os.makedirs(os.path.dirname(path), exist_ok=True)
                 shutil.copy2(os.path.join(self._pristine, path), path)
 
@@ -233,7 +235,7 @@ def _row(name: str, cells: Sequence[str]) -> str:
 def _outcome(
     call: Callable[[], None], stops: contextlib.AbstractContextManager[None]
 ) -> tuple[str, str]:
-    """Returns the column for what a call does, and a traceback or message."""
+    """Returns the column that counts a call, and its message or traceback."""
     signal.setitimer(signal.ITIMER_PROF, _TIME_LIMIT)
     signal.alarm(_CLOCK_LIMIT)
     try:
@@ -264,35 +266,35 @@ _SLOW_WITH_LONG_LINES = [*_SLOW, (Forward, "run")]
 
 
 @contextlib.contextmanager
-def _stopping_at(places: Sequence[tuple[Any, str]]) -> Iterator[None]:
+def _stopping_at(functions: Sequence[tuple[Any, str]]) -> Iterator[None]:
     """Ends commands where they call one of the functions."""
 
     def stop(*_: Any, **__: Any) -> None:
         raise _Reached
 
-    originals = [getattr(owner, name) for owner, name in places]
-    for owner, name in places:
+    originals = [getattr(owner, name) for owner, name in functions]
+    for owner, name in functions:
         setattr(owner, name, stop)
     try:
         yield
     finally:
-        for (owner, name), function in zip(places, originals, strict=True):
-            setattr(owner, name, function)
+        for (owner, name), original in zip(functions, originals, strict=True):
+            setattr(owner, name, original)
 
 
 def _stats() -> dict[str, tuple[int, int]]:
     """Returns {path: size and time of change} of all files here."""
-    found = {}
+    stats = {}
     for folder, _, names in os.walk("."):
         for name in names:
             path = os.path.join(folder, name)
             stat = os.stat(path, follow_symlinks=False)
-            found[path] = (stat.st_size, stat.st_mtime_ns)
-    return found
+            stats[path] = (stat.st_size, stat.st_mtime_ns)
+    return stats
 
 
 def _reset_peak_memory() -> int:
-    """Returns the resident memory, which is then also the peak."""
+    """Resets the peak to the resident memory, and returns this memory."""
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")
     return _memory("VmRSS")
@@ -309,8 +311,8 @@ def _on_alarm(*_: Any) -> None:
 
 
 @contextlib.contextmanager
-def fuzzer(inputs: str, faults: str) -> Iterator[Fuzzer]:
-    """Yields a fuzzer in a temporary directory, which becomes the current.
+def fuzzing(inputs: str, faults: str) -> Iterator[Fuzzer]:
+    """Yields a fuzzer; a temporary directory becomes the current one.
 
     The valid inputs are in the directory `inputs`, or are written to it.
     """
@@ -351,17 +353,17 @@ def main() -> None:
     arguments = parser.parse_args()
     rng = random.Random(arguments.seed)
     stdout = sys.stdout
-    with fuzzer("build/fuzz/inputs", "build/fuzz/faults") as found:
+    with fuzzing("build/fuzz/inputs", "build/fuzz/faults") as fuzzer:
         end = time.monotonic() + 60 * arguments.minutes
         limit = _memory("VmSize") + _ADDRESS_LIMIT
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         while time.monotonic() < end:
             for reader in READERS:
                 if time.monotonic() < end:
-                    found.try_inputs(reader, _ROUND, rng.getrandbits(64))
+                    fuzzer.try_inputs(reader, _ROUND, rng.getrandbits(64))
                 print(reader, end=" ", file=stdout, flush=True)
-        print(f"\n{found.table()}", file=stdout, flush=True)
-    sys.exit(1 if found.num_faults else 0)
+        print(f"\n{fuzzer.table()}", file=stdout, flush=True)
+    sys.exit(1 if fuzzer.num_faults else 0)
 
 
 if __name__ == "__main__":

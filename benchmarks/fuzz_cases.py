@@ -25,13 +25,13 @@ class Case(NamedTuple):
     Attributes:
         reader: The row of the table.
         file: The file to damage, or the prefix of a checkpoint.
-        form: Its format, see `fuzz_mutations.damaged`; "" to damage flags.
+        file_format: See `fuzz_mutations.damaged`; "" to add odd flags instead.
         command: The command line.
     """
 
     reader: str
     file: str
-    form: str
+    file_format: str
     command: str
 
 
@@ -41,12 +41,12 @@ def main_of(command: str) -> tuple[Callable[[Any], None], Any]:
     return main, typing.get_type_hints(main)["options"]
 
 
-def run(command: str, more: tuple[str, ...] = ()) -> None:
+def run(command: str, more_flags: tuple[str, ...] = ()) -> None:
     """Calls `main` with the options of a command line, in this process."""
     main, options_class = main_of(command)
     values = flags.FlagValues()
     cli.define_flags(options_class, values)
-    values([*command.split(), *more])
+    values([*command.split(), *more_flags])
     main(cli.options_from_flags(options_class, values))
 
 
@@ -97,22 +97,22 @@ _SETUP = [
 ]
 
 
-def _glue(task: str, file: str, *more: str) -> Case:
+def _glue(task: str, file: str, *more_flags: str) -> Case:
     folder = os.path.dirname(file) or "."
     flags = f"--task_name={task} --data_dir={folder} --output_dir=tuned"
-    flags = " ".join([flags, "--overwrite_output_dir", *more])
+    flags = " ".join([flags, "--overwrite_output_dir", *more_flags])
     return Case("GLUE files", file, "tsv", f"{_CLASSIFIER} {flags}")
 
 
-def _own(file: str, form: str, *more: str) -> Case:
+def _own(file: str, file_format: str, *more_flags: str) -> Case:
     flags = f"--train_file={file} --overwrite_output_dir"
-    command = " ".join([_OWN, flags, *more])
-    return Case("tables", file, form, command)
+    command = " ".join([_OWN, flags, *more_flags])
+    return Case("tables", file, file_format, command)
 
 
-def _lines(file: str, form: str, model: str, *more: str) -> Case:
-    command = " ".join([f"{_PREDICT}={model} --input_file={file}", *more])
-    return Case("prediction lines", file, form, command)
+def _lines(file: str, file_format: str, model: str, *more_flags: str) -> Case:
+    command = " ".join([f"{_PREDICT}={model} --input_file={file}", *more_flags])
+    return Case("prediction lines", file, file_format, command)
 
 
 def _task(directory: str, file: str) -> Case:
@@ -120,21 +120,21 @@ def _task(directory: str, file: str) -> Case:
     return Case("task.json", f"{directory}/task.json", "json", command)
 
 
-def _hugging_face(file: str, form: str, directory: str = "hf") -> Case:
+def _hugging_face(file: str, file_format: str, directory: str = "hf") -> Case:
     command = f"{_CONVERT} --to=tf1 --input={directory}"
-    return Case("Hugging Face", f"{directory}/{file}", form, command)
+    return Case("Hugging Face", f"{directory}/{file}", file_format, command)
 
 
-def _keras_hub(file: str, form: str) -> Case:
+def _keras_hub(file: str, file_format: str) -> Case:
     command = f"{_CONVERT} --to=tf1 --input=preset"
-    return Case("KerasHub", f"preset/{file}", form, command)
+    return Case("KerasHub", f"preset/{file}", file_format, command)
 
 
-def _corpus(file: str, form: str, command: str) -> Case:
-    return Case("corpora", file, form, f"{command} --input_file={file}")
+def _corpus(file: str, file_format: str, command: str) -> Case:
+    return Case("corpora", file, file_format, f"{command} --input_file={file}")
 
 
-_ANEW = "--overwrite_output_dir"
+_OVERWRITE = "--overwrite_output_dir"
 _RECORDS = f"{_PRETRAIN} --input_file=a.tfrecord"
 _DO_TRAIN = f"{_RECORDS} --do_train --num_train_steps=2"
 _DO_EVAL = f"{_RECORDS} --do_eval --max_eval_steps=1"
@@ -151,18 +151,21 @@ CASES = [
     _corpus("text.txt.gz", "bytes", _INSTANCES),
     _corpus("text.txt", "lines", "build_vocab --vocab_file=old_vocab.txt"),
     Case("vocabularies", "vocab.txt", "lines", _CREATE),
-    Case("vocabularies", "vocab.txt", "lines", f"{_COLA} {_ANEW}"),
+    Case("vocabularies", "vocab.txt", "lines", f"{_COLA} {_OVERWRITE}"),
     Case(
-        "bert_config.json", "bert_config.json", "json", f"{_DO_TRAIN} {_ANEW}"
+        "bert_config.json",
+        "bert_config.json",
+        "json",
+        f"{_DO_TRAIN} {_OVERWRITE}",
     ),
     Case("bert_config.json", "bert_config.json", "json", _EXTRACT),
-    Case("TFRecords", "a.tfrecord", "records", f"{_DO_TRAIN} {_ANEW}"),
+    Case("TFRecords", "a.tfrecord", "records", f"{_DO_TRAIN} {_OVERWRITE}"),
     Case("TFRecords", "a.tfrecord", "records", _DO_EVAL),
     Case(
         "TFRecords",
         "unmasked.tfrecord",
         "records",
-        f"{_DO_TRAIN} {_ANEW} {_UNMASKED}",
+        f"{_DO_TRAIN} {_OVERWRITE} {_UNMASKED}",
     ),
     Case(
         "TFRecords", "unmasked.tfrecord", "records", f"{_DO_EVAL} {_UNMASKED}"
@@ -175,26 +178,26 @@ CASES = [
     _own("data.tsv", "tsv"),
     _own("data.jsonl", "jsonl"),
     _own("data.csv", "csv", "--text_column=text", "--label_column=label"),
-    Case("CoNLL files", "ner/train.txt", "lines", f"{_NER} {_ANEW}"),
+    Case("CoNLL files", "ner/train.txt", "lines", f"{_NER} {_OVERWRITE}"),
     Case(
         "CoNLL files",
         "ner/train.txt",
         "tsv",
-        f"{_NER} --document_context {_ANEW}",
+        f"{_NER} --document_context {_OVERWRITE}",
     ),
-    Case("SQuAD files", "squad.json", "json", f"{_SQUAD} {_ANEW}"),
+    Case("SQuAD files", "squad.json", "json", f"{_SQUAD} {_OVERWRITE}"),
     Case(
         "SQuAD files",
         "squad.json",
         "json",
         f"{_SQUAD} --do_train=false --do_predict --predict_file=squad.json",
     ),
-    Case("multiple choice", "train.jsonl", "jsonl", f"{_CHOICES} {_ANEW}"),
+    Case("multiple choice", "train.jsonl", "jsonl", f"{_CHOICES} {_OVERWRITE}"),
     Case(
         "multiple choice",
         "swag/train.csv",
         "csv",
-        f"{_CHOICES} {_ANEW} --task_name=swag --data_dir=swag",
+        f"{_CHOICES} {_OVERWRITE} --task_name=swag --data_dir=swag",
     ),
     Case("TF1 checkpoints", _CHECKPOINT, "checkpoint", _EXTRACT),
     Case("TF1 checkpoints", _CHECKPOINT, "checkpoint", _DO_TRAIN),

@@ -1,8 +1,8 @@
 """Damage to valid files: strategies of `benchmarks.fuzz` for each file format.
 
-`damaged(form, path)` gives {path: bytes}. Half of the examples damage bytes;
-the other half parse the file, damage one value and write it again, so that
-checksums and syntax stay valid.
+`damaged(file_format, path)` draws {path: bytes}. In half of the examples, bytes
+are damaged. In the other half, the file is parsed, and one value is damaged, so
+that checksums and syntax stay valid.
 """
 
 import copy
@@ -60,9 +60,9 @@ def _slice(draw: Draw, content: bytes) -> slice:
 def _flip(draw: Draw, content: bytes) -> bytes:
     if not content:
         return b"\0"
-    where = draw(st.integers(0, len(content) - 1))
-    changed = content[where] ^ draw(st.integers(1, 255))
-    return content[:where] + bytes([changed]) + content[where + 1 :]
+    index = draw(st.integers(0, len(content) - 1))
+    changed = content[index] ^ draw(st.integers(1, 255))
+    return content[:index] + bytes([changed]) + content[index + 1 :]
 
 
 def _cut(draw: Draw, content: bytes) -> bytes:
@@ -87,9 +87,9 @@ def _swap(draw: Draw, content: bytes) -> bytes:
 
 
 def _insert(draw: Draw, content: bytes) -> bytes:
-    where = draw(st.integers(0, len(content)))
+    index = draw(st.integers(0, len(content)))
     chunk = draw(st.sampled_from(_ODD_BYTES) | st.binary(max_size=20))
-    return content[:where] + chunk + content[where:]
+    return content[:index] + chunk + content[index:]
 
 
 def _encode(draw: Draw, content: bytes) -> bytes:
@@ -100,8 +100,8 @@ def _encode(draw: Draw, content: bytes) -> bytes:
 
 def _long_line(draw: Draw, content: bytes) -> bytes:
     word = draw(st.sampled_from([b"a", b"word1 ", b"9", b"\xe4\xb8\xad"]))
-    where = content.find(b"\n", draw(st.integers(0, len(content)))) + 1
-    return content[:where] + word * (_LONG // len(word)) + content[where:]
+    start = content.find(b"\n", draw(st.integers(0, len(content)))) + 1
+    return content[:start] + word * (_LONG // len(word)) + content[start:]
 
 
 _CHANGES = [_flip, _cut, _remove, _double, _swap, _insert, _encode]
@@ -143,18 +143,18 @@ def _damage_json(draw: Draw, content: bytes) -> bytes:
 
 def _damage_json_lines(draw: Draw, content: bytes) -> bytes:
     lines = content.splitlines()
-    where = draw(st.integers(0, len(lines) - 1))
-    lines[where] = _damage_json(draw, lines[where])
+    index = draw(st.integers(0, len(lines) - 1))
+    lines[index] = _damage_json(draw, lines[index])
     return b"\n".join(lines) + b"\n"
 
 
 def _damage_lines(draw: Draw, content: bytes) -> bytes:
     """Replaces, repeats or removes a line of text."""
     lines = content.decode().split("\n")
-    where = draw(st.integers(0, len(lines) - 1))
+    index = draw(st.integers(0, len(lines) - 1))
     times = draw(st.integers(0, 2))
-    line = draw(texts | st.just(lines[where]))
-    lines[where : where + 1] = [line] * times
+    line = draw(texts | st.just(lines[index]))
+    lines[index : index + 1] = [line] * times
     return "\n".join(lines).encode("utf-8", errors="surrogatepass")
 
 
@@ -162,9 +162,9 @@ def _damage_table(draw: Draw, content: bytes, separator: str) -> bytes:
     """Replaces, repeats or removes a field."""
     rows = [*csv.reader(io.StringIO(content.decode()), delimiter=separator)]
     row = draw(st.sampled_from(rows))
-    where = draw(st.integers(0, len(row) - 1)) if row else 0
+    index = draw(st.integers(0, len(row) - 1)) if row else 0
     times = draw(st.sampled_from([0, 1, 1, 1, 2]))
-    row[where : where + 1] = [draw(texts)] * times
+    row[index : index + 1] = [draw(texts)] * times
     buffer = io.StringIO(newline="")
     csv.writer(buffer, delimiter=separator, lineterminator="\n").writerows(rows)
     return buffer.getvalue().encode("utf-8", errors="surrogatepass")
@@ -176,8 +176,8 @@ def _damage_records(draw: Draw, content: bytes) -> bytes:
         file.write(content)
         file.flush()
         records = [*tfrecords.read(file.name)]
-    where = draw(st.integers(0, len(records) - 1))
-    example = tf.train.Example.FromString(records[where])
+    index = draw(st.integers(0, len(records) - 1))
+    example = tf.train.Example.FromString(records[index])
     features = example.features.feature
     name = draw(st.sampled_from(sorted(features)))
     kind = draw(st.sampled_from(["value", "value", "length", "type", "remove"]))
@@ -189,12 +189,14 @@ def _damage_records(draw: Draw, content: bytes) -> bytes:
     elif kind == "length":
         numbers.extend(list(numbers) * draw(st.integers(1, 3)))
     elif features[name].HasField("int64_list"):
-        at = draw(st.integers(0, len(numbers) - 1))
-        numbers[at] = draw(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 9))
+        position = draw(st.integers(0, len(numbers) - 1))
+        numbers[position] = draw(
+            st.integers(-(2**63), 2**63 - 1) | st.integers(0, 9)
+        )
     else:
-        at = draw(st.integers(0, len(numbers) - 1))
-        numbers[at] = draw(st.floats(width=32))
-    records[where] = example.SerializeToString()
+        position = draw(st.integers(0, len(numbers) - 1))
+        numbers[position] = draw(st.floats(width=32))
+    records[index] = example.SerializeToString()
     return tfrecords.join(records, compress=False)
 
 
@@ -248,21 +250,21 @@ _PARSED: Mapping[str, Callable[..., bytes]] = {
 
 
 @st.composite
-def damaged(draw: Draw, form: str, path: str) -> dict[str, bytes]:
+def damaged(draw: Draw, file_format: str, path: str) -> dict[str, bytes]:
     """Draws {path: bytes} of a damaged file, or of up to two of a checkpoint.
 
     Args:
-        draw: Given by Hypothesis.
-        form: A key of `_PARSED`, or "checkpoint".
+        draw: Passed by Hypothesis.
+        file_format: A key of `_PARSED`, or "checkpoint".
         path: The valid file, or the prefix of the checkpoint.
     """
     is_parsed = draw(st.booleans())
-    if form == "checkpoint":
+    if file_format == "checkpoint":
         if is_parsed:
             return _damage_checkpoint(draw, path)
         endings = (".index", ".index", ".data-00000-of-00001")
         path += draw(st.sampled_from(endings))
     with open(path, "rb") as file:
         content = file.read()
-    damage = _PARSED[form] if is_parsed else _damage_bytes
+    damage = _PARSED[file_format] if is_parsed else _damage_bytes
     return {path: damage(draw, content)}

@@ -2,13 +2,13 @@
 
   python -m benchmarks.graph_tokenizer CORPUS VOCAB_FILE
 
-CORPUS has one sentence per line. `GraphTokenizer` is what `export_tfhub.py` and
-`--do_export` save with a model; the tokenizers of tensorflow_text are those of
-TensorFlow's own preprocessors. They get a hundred lines at a time,
-`FullTokenizer` one line. The last two columns are the shares of lines with the
-ids of `FullTokenizer`: lines of CORPUS, and as many random lines, each of
-characters that are neighbors in Unicode. Time for creating tokenizers and
-converting Tensors to lists is not counted. 20,000 lines take half a minute.
+CORPUS has one sentence per line. `export_tfhub.py` and `--do_export` save
+`GraphTokenizer` with a model; TensorFlow's own preprocessors use the tokenizers
+of tensorflow_text. These get 100 lines at a time, `FullTokenizer` gets one. The
+last two columns are the shares of lines with the ids of `FullTokenizer`: of the
+lines of CORPUS, and of the same number of random lines, each with characters
+that are neighbors in Unicode. Time for creating tokenizers and converting
+Tensors to lists is not counted. 20,000 lines take half a minute.
 """
 
 import random
@@ -34,10 +34,10 @@ Tokenize = Callable[[list[str]], Any]  # Ids, or a RaggedTensor of them.
 def random_lines(num_lines: int) -> list[str]:
     """Returns lines of characters that are neighbors in Unicode."""
     rng = random.Random(0)
-    every = map(chr, range(sys.maxunicode + 1))
+    characters = map(chr, range(sys.maxunicode + 1))
     assigned = [
         char
-        for char in every
+        for char in characters
         if unicodedata.category(char) not in ("Cn", "Co", "Cs", "Cc")
     ]
     lines = []
@@ -103,11 +103,11 @@ def main(corpus: str, vocab_file: str) -> None:
     expected: tuple[Ids, Ids] | None = None
     for name, tokenize in engines(vocab_file).items():
         seconds, ids = measure(tokenize, lines)
-        found = ids, measure(tokenize, odd_lines)[1]
-        expected = expected or found
+        results = ids, measure(tokenize, odd_lines)[1]
+        expected = expected or results
         num_equal = [
             sum(map(list.__eq__, *pair))
-            for pair in zip(found, expected, strict=True)
+            for pair in zip(results, expected, strict=True)
         ]
         print(
             f"{name:16} {len(lines):8,} {seconds:6.2f} "

@@ -35,7 +35,7 @@ LENGTH, PREDICTIONS, BATCH_SIZE = 512, 80, 8
 NUM_WARM, NUM_STEPS = 3, 20
 
 
-def make(
+def create_records(
     corpus: str, vocab_file: str, folder: str, is_packed: bool
 ) -> records.RecordFiles:
     """Creates records; returns their files."""
@@ -55,7 +55,7 @@ def make(
     return records.RecordFiles(options.output_files(), schema)
 
 
-def count(data: records.RecordFiles) -> tuple[int, float]:
+def count_records(data: records.RecordFiles) -> tuple[int, float]:
     """Returns the number of records and the share that is not padding."""
     num_rows = num_tokens = 0
     for batch in tf.data.TFRecordDataset(list(data.names)).batch(1000):
@@ -75,11 +75,11 @@ def steps(config: BertConfig, data: records.RecordFiles) -> Iterator[float]:
 
 
 def median_seconds(
-    config: BertConfig, both: Sequence[records.RecordFiles]
+    config: BertConfig, record_sets: Sequence[records.RecordFiles]
 ) -> list[float]:
     """Returns the median seconds of a step on each of two sets of records."""
     # Steps alternate, so that other load on the machine affects both equally.
-    pairs = zip(*(steps(config, data) for data in both), strict=True)
+    pairs = zip(*(steps(config, data) for data in record_sets), strict=True)
     measured = itertools.islice(pairs, NUM_WARM, NUM_WARM + NUM_STEPS)
     return [*map(statistics.median, zip(*measured, strict=True))]
 
@@ -92,15 +92,15 @@ def main(vocab_file: str, model: str, *corpora: str) -> None:
         name = os.path.basename(corpus)[:15]
         rates = []
         with tempfile.TemporaryDirectory() as folder:
-            both = [
-                make(corpus, vocab_file, folder, is_packed)
+            record_sets = [
+                create_records(corpus, vocab_file, folder, is_packed)
                 for is_packed in (False, True)
             ]
-            medians = median_seconds(SIZES[model], both)
+            medians = median_seconds(SIZES[model], record_sets)
             for word, data, seconds in zip(
-                ("no", "yes"), both, medians, strict=True
+                ("no", "yes"), record_sets, medians, strict=True
             ):
-                num_rows, filled = count(data)
+                num_rows, filled = count_records(data)
                 rates.append(BATCH_SIZE * LENGTH * filled / seconds)
                 print(
                     f"{name:15} {model:5} {word:6} {num_rows:8,} "

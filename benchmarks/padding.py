@@ -50,7 +50,7 @@ LABELS = {
 TRAINER = os.path.join(os.path.dirname(__file__), "padding_trainer.py")
 
 
-def ours(
+def our_seconds(
     task: Task,
     config: BertConfig,
     data: RecordFiles,
@@ -79,14 +79,16 @@ def ours(
     return time.perf_counter() - start
 
 
-def theirs(python: str, rows: str, config: BertConfig, *settings: str) -> float:
-    command = [python, TRAINER, rows, config.to_json_string(), *settings]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return float(done.stdout.split()[-1])
+def trainer_seconds(
+    python: str, rows_file: str, config: BertConfig, *settings: str
+) -> float:
+    command = [python, TRAINER, rows_file, config.to_json_string(), *settings]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    return float(result.stdout.split()[-1])
 
 
 def unpadded(features: Features, length: int) -> list[dict[str, np.ndarray]]:
-    """Returns features one by one."""
+    """Returns the features of each example, without padding."""
     num_features = len(features.lengths)
     batch = features.batch(range(num_features), length, num_features)
     return [
@@ -146,17 +148,19 @@ def main(
             steps = min(steps, int(max_steps) or steps)
             mean = np.mean([len(row["input_ids"]) for row in rows])
             padded, bucket = (
-                ours(task, config, data, size, steps, pad_to)
+                our_seconds(task, config, data, size, steps, pad_to)
                 for pad_to in ("max", "bucket")
             )
             line = f"{name:6} {model:5} {steps:6} {mean:12.1f} {padded:7.1f} "
             line += f"{bucket:7.1f} {padded / bucket:7.2f}"
             if python:
-                saved = os.path.join(scratch, "rows.json")
-                save_rows(saved, rows)
+                rows_file = os.path.join(scratch, "rows.json")
+                save_rows(rows_file, rows)
                 settings = (str(size), str(steps), str(NUM_WARM), str(length))
                 trainer, dynamic = (
-                    theirs(python, saved, config, *settings, pad_to)
+                    trainer_seconds(
+                        python, rows_file, config, *settings, pad_to
+                    )
                     for pad_to in ("max", "longest")
                 )
                 line += f"  {trainer:7.1f} {dynamic:8.1f} "

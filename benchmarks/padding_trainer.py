@@ -1,8 +1,8 @@
 """The part of `padding.py` that runs Hugging Face's Trainer.
 
-`padding.py` runs it with a Python that has torch, transformers and accelerate.
-It trains on the rows of `padding.save_rows` and prints the seconds of the
-steps after the warm-up.
+`padding.py` runs this program with a Python that has torch, transformers and
+accelerate. It trains on the rows of `padding.save_rows` and prints the seconds
+of the steps after the warm-up.
 """
 
 import json

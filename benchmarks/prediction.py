@@ -20,18 +20,20 @@ ROUNDS = 5
 LENGTH = 128
 
 
-def main(directory: str, vocab_file: str, n: str, *models: str) -> None:
+def main(
+    directory: str, vocab_file: str, num_examples: str, *sizes: str
+) -> None:
     task = glue.make_task("sst2", directory)
-    examples = task.data.read("train")[: int(n)]
+    examples = task.data.read("train")[: int(num_examples)]
     tokenizer = Tokenizer(vocab_file)
     blocks = list(task.featurize(examples, tokenizer, LENGTH))
     print("model     texts   padded  by length  overlapping   ratios")
-    for model in models or ("tiny", "mini", "small", "base"):
-        built = task.build_model(CELLS[model].config)
+    for size in sizes or ("tiny", "mini", "small", "base"):
+        model = task.build_model(CELLS[size].config)
         padded, by_length = (
             Forward(
                 task,
-                built,
+                model,
                 max_seq_length=LENGTH,
                 batch_size=32,
                 pad_to=pad_to,
@@ -45,16 +47,16 @@ def main(directory: str, vocab_file: str, n: str, *models: str) -> None:
         }
         best = dict.fromkeys(ways, float("inf"))
         for _ in range(ROUNDS):
-            for name, (way, mapped) in ways.items():
-                with mock.patch.object(forward, "parallel_map", mapped):
+            for name, (computation, map_function) in ways.items():
+                with mock.patch.object(forward, "parallel_map", map_function):
                     start = time.perf_counter()
                     for block in blocks:
-                        way.run(block)
+                        computation.run(block)
                     seconds = time.perf_counter() - start
                 best[name] = min(best[name], seconds)
         rates = [len(examples) / seconds for seconds in best.values()]
         print(
-            f"{model:8} {len(examples):6,} {rates[0]:8,.0f} {rates[1]:10,.0f} "
+            f"{size:8} {len(examples):6,} {rates[0]:8,.0f} {rates[1]:10,.0f} "
             f"{rates[2]:12,.0f} {rates[1] / rates[0]:5.2f} "
             f"{rates[2] / rates[1]:5.2f}",
             flush=True,

@@ -2,9 +2,9 @@
 
   python -m benchmarks.pretraining_curves FIGURE.png "LABEL=DIRECTORY[,...]" ...
 
-Each LABEL is a curve. Several directories are the stages of one training, each
-of which began with the weights of the one before. Tokens include padding. Dots
-are losses on held-out text, of runs with --eval_every.
+Each LABEL is a curve. Several directories are the stages of one training: each
+stage began with the weights of the stage before. Tokens include padding. Dots
+are losses on held-out text, from runs with --eval_every.
 """
 
 import itertools
@@ -50,14 +50,14 @@ def draw(axes: Any, label: str, directories: list[str], color: str) -> None:
             x = [begin + per_step * step for step in points]
             axis.plot(x, values, color=color, linewidth=1.4)
         held_out = curves.evaluation.get("masked_lm_loss", {})
-        at = [begin + per_step * step for step in held_out]
-        axes[0].plot(at, list(held_out.values()), ".", color=color)
+        held_out_x = [begin + per_step * step for step in held_out]
+        axes[0].plot(held_out_x, list(held_out.values()), ".", color=color)
         begin = x[-1]
     axes[0].plot([], color=color, label=label)
 
 
 def million_tokens_per_step(directory: str) -> float:
-    """Returns the size of a run's batches, padding included."""
+    """Returns the million tokens of a run's batches, padding included."""
     path = os.path.join(directory, "train_options.json")
     options = json_files.read_object(path)["options"]
     size = options["max_seq_length"] * options["train_batch_size"]

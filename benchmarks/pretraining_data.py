@@ -29,9 +29,9 @@ def seconds(mode: str, input_file: str, vocab_file: str) -> float:
         if mode != "default":
             command.append(mode)
         start = time.perf_counter()
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            raise SystemExit(done.stderr)
+        result = subprocess.run(command, capture_output=True, text=True)
+        if result.returncode:
+            raise SystemExit(result.stderr)
         return time.perf_counter() - start
 
 

@@ -5,8 +5,8 @@ r"""Fine-tuning from a pre-trained model, compared with random weights.
 DATA_DIR contains the data of the tasks: `glue/MRPC`, ..., `pos`, `squad`. For
 each task, a grid of batch sizes and learning rates is searched with one seed.
 The three best settings are then trained with all seeds, and the row of the
-table has the one with the best mean. The grid is that of Turc et al. (2019) by
-default, and training takes four epochs. SQuAD has one setting and two epochs.
+table has the one with the best mean. The default grid is from Turc et al.
+(2019), and training takes four epochs. SQuAD has one setting and two epochs.
 
 With --figure, SST-2 and POS are also trained with few examples, and the figure
 has their accuracies. Finished runs are not repeated.
@@ -88,12 +88,12 @@ def sweep(output_dir: str, flags: Mapping[str, Any], **values: Any) -> Any:
     return json_files.read(os.path.join(output_dir, "sweep.json"))
 
 
-def classify(
+def search_grid(
     name: str, output_dir: str, start: str, arguments: argparse.Namespace
 ) -> tuple[dict[str, Any], Results]:
     """Returns the best setting of the grid, and its results for each seed.
 
-    One seed is not enough to choose it: some runs learn nothing.
+    One seed is not enough to choose a setting: some runs learn nothing.
     """
     task = TASKS[name]
     flags = {
@@ -110,19 +110,19 @@ def classify(
     def metric(run: Any) -> float:
         return float(run["results"][task.metrics[0]])
 
-    found = sweep(output_dir, flags, **grid, seed=[1])
-    found.sort(key=metric, reverse=True)
+    runs = sweep(output_dir, flags, **grid, seed=[1])
+    runs.sort(key=metric, reverse=True)
     seeds = range(1, arguments.seeds + 1)
     finals = []
-    for one in found[:NUM_FINALISTS]:
-        chosen = {key: [one["setting"][key]] for key in grid}
-        finals.append(sweep(output_dir, flags, **chosen, seed=seeds))
+    for finalist in runs[:NUM_FINALISTS]:
+        setting = {key: [finalist["setting"][key]] for key in grid}
+        finals.append(sweep(output_dir, flags, **setting, seed=seeds))
     best = max(finals, key=lambda runs: statistics.mean(map(metric, runs)))
-    setting = {key: best[0]["setting"][key] for key in grid}
-    return setting, [run["results"] for run in best]
+    best_setting = {key: best[0]["setting"][key] for key in grid}
+    return best_setting, [run["results"] for run in best]
 
 
-def answer(
+def train_squad(
     name: str, output_dir: str, start: str, arguments: argparse.Namespace
 ) -> tuple[dict[str, Any], Results]:
     """Returns the setting of SQuAD 1.1, and its results for each seed."""
@@ -168,7 +168,7 @@ def with_few_examples(
         }
         output = os.path.join(output_dir, start, str(number))
         runs = sweep(output, flags, seed=range(1, arguments.seeds + 1))
-        accuracies.append([one["results"]["accuracy"] for one in runs])
+        accuracies.append([run["results"]["accuracy"] for run in runs])
     return accuracies
 
 
@@ -184,10 +184,11 @@ def write_part(source: str, directory: str, number: int) -> dict[str, str]:
         shutil.copy(f"{source}/dev.tsv", directory)
         return {}
     text = files.read_text(f"{source}/train.txt")
-    few = "".join(f"{part}\n\n" for part in text.split("\n\n")[:number])
+    sentences = text.split("\n\n")[:number]
+    few = "".join(f"{sentence}\n\n" for sentence in sentences)
     files.write_text(f"{directory}/train.txt", few)
     shutil.copy(f"{source}/dev.txt", directory)
-    # A few sentences do not have all tags.
+    # Few sentences do not have all tags.
     tags = sorted({line.split("\t")[1] for line in text.split("\n") if line})
     files.write_text(f"{directory}/tags.txt", "\n".join(tags) + "\n")
     return {"label_file": f"{directory}/tags.txt"}
@@ -216,7 +217,7 @@ def draw(path: str, curves: Mapping[str, Mapping[str, Any]]) -> None:
         figure.savefig(path, dpi=110)
 
 
-def shown(results: Results, metric: str) -> str:
+def mean_and_deviation(results: Results, metric: str) -> str:
     """Returns the mean in percent, and the standard deviation over seeds."""
     factor = 1 if "exact_match" in results[0] else 100
     values = [factor * result[metric] for result in results]
@@ -226,15 +227,16 @@ def shown(results: Results, metric: str) -> str:
     return text
 
 
-def rows(name: str, found: Mapping[str, Any]) -> list[str]:
+def rows(name: str, measured: Mapping[str, Any]) -> list[str]:
     """Returns a row of the table for each metric of a task."""
     lines = []
     for metric in TASKS[name].metrics:
         cells = [name, metric]
         for start in STARTS:
-            setting, results = found[start]
+            setting, results = measured[start]
             batch, rate = setting.values()
-            cells += [shown(results, metric), f"{batch}, {rate:g}"]
+            cells.append(mean_and_deviation(results, metric))
+            cells.append(f"{batch}, {rate:g}")
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 
@@ -271,12 +273,12 @@ def main() -> None:
         "|---" * 6 + "|",
     ]
     for name in arguments.tasks:
-        measure = answer if name == "SQuAD" else classify
-        found = {}
+        measure = train_squad if name == "SQuAD" else search_grid
+        measured = {}
         for start in STARTS:
             output_dir = os.path.join(arguments.output_dir, name, start)
-            found[start] = measure(name, output_dir, start, arguments)
-        table += rows(name, found)
+            measured[start] = measure(name, output_dir, start, arguments)
+        table += rows(name, measured)
         print("\n".join(table), flush=True)
     if arguments.figure:
         curves = {

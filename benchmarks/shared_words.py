@@ -24,7 +24,9 @@ from official_bert.tokenization import Tokenizer
 Floats = npt.NDArray[np.float64]
 
 
-def shared(examples: Sequence[TextExample], tokenizer: Tokenizer) -> Floats:
+def pair_features(
+    examples: Sequence[TextExample], tokenizer: Tokenizer
+) -> Floats:
     """Returns the features of each pair, float64 [N, 2]."""
     texts = (text for e in examples for text in (e.text_a, e.text_b or ""))
     tokens = map(set, tokenizer.tokenize_lines_to_ids(texts))
@@ -41,16 +43,15 @@ def main(directory: str, vocab_file: str) -> None:
         row = name.lower().replace("-", "")
         task = glue.make_task(row, f"{directory}/glue/{name}")
         train, dev = task.data.read("train"), task.data.read("dev")
-        known, unseen = shared(train, tokenizer), shared(dev, tokenizer)
-        labels = [example.label for example in train]
-        wanted = [example.label for example in dev]
+        x, dev_x = (pair_features(part, tokenizer) for part in (train, dev))
+        y, dev_y = ([e.label for e in part] for part in (train, dev))
         if name == "STS-B":
-            predicted = LinearRegression().fit(known, labels).predict(unseen)
-            pearson = pearson_and_spearman(wanted, predicted)["pearson"]
+            predicted = LinearRegression().fit(x, y).predict(dev_x)
+            pearson = pearson_and_spearman(dev_y, predicted)["pearson"]
             print(f"{name:6} pearson  {100 * pearson:.1f}")
         else:
-            model = LogisticRegression().fit(known, labels)
-            print(f"{name:6} accuracy {100 * model.score(unseen, wanted):.1f}")
+            model = LogisticRegression().fit(x, y)
+            print(f"{name:6} accuracy {100 * model.score(dev_x, dev_y):.1f}")
 
 
 if __name__ == "__main__":

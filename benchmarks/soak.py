@@ -9,9 +9,10 @@ million lines; `extract` writes the vectors of all tokens of 200,000 lines.
 DIRECTORY keeps the records and the classifier for the next time.
 
 Each row compares the second and the last quarter of the time in which a
-command's main progress bar moved: the median resident memory and number of open
-files of all its processes, and its progress per second of processor time, which
-other programs on the machine disturb less than its progress per second.
+command's main progress bar moved. It has the median resident memory and the
+largest number of open files of all processes of the command, and the progress
+per second of processor time. Other programs on the machine disturb this speed
+less than the progress per second.
 """
 
 import contextlib
@@ -103,8 +104,8 @@ def commands(
 ) -> list[Soak]:
     records = os.path.join(directory, "records-{}.tfrecord")
     outputs = [records.format(number) for number in range(10)]
-    few = os.path.join(directory, "few.txt")
-    with open(texts) as lines, open(few, "w") as out:
+    few_texts = os.path.join(directory, "few.txt")
+    with open(texts) as lines, open(few_texts, "w") as out:
         quarter = list(itertools.islice(lines, 50_000))
         out.writelines(quarter * 4)
     return [
@@ -145,7 +146,7 @@ def commands(
             "extract",
             "extract_features.py",
             [
-                *("--model=bert_tiny_demo", f"--input_file={few}"),
+                *("--model=bert_tiny_demo", f"--input_file={few_texts}"),
                 *("--layers=-1", f"--output_file={directory}/x.jsonl"),
             ],
             "Extracting",
@@ -154,7 +155,7 @@ def commands(
 
 
 def watch(soak: Soak, directory: str) -> tuple[list[Sample], list[Progress]]:
-    """Runs a command; returns what was seen of it while it ran."""
+    """Runs a command; returns measurements that were made while it ran."""
     start = time.monotonic()
     # Progress bars are updated more often in a terminal than in a pipe.
     terminal, stderr = pty.openpty()
@@ -229,9 +230,9 @@ def row(soak: Soak, samples: list[Sample], progress: list[Progress]) -> str:
     for quarter in (1, 3):
         first = start + (end - start) * quarter / 4
         last = first + (end - start) / 4
-        seen = [s for s in samples if first <= s.seconds <= last]
-        memory.append(statistics.median(s.megabytes for s in seen))
-        open_files.append(max(s.open_files for s in seen))
+        in_quarter = [s for s in samples if first <= s.seconds <= last]
+        memory.append(statistics.median(s.megabytes for s in in_quarter))
+        open_files.append(max(s.open_files for s in in_quarter))
         # Interpolated between updates of the bar.
         seconds, cpu_seconds, done = zip(*progress, strict=True)
         [cpu_time] = np.diff(np.interp([first, last], seconds, cpu_seconds))

@@ -76,9 +76,9 @@ def reference(
     for example in examples:
         question = tokenizer.tokenize(example.question_text)
         question = question[: TASK.max_query_length]
-        cut = [tokenizer.tokenize(word) for word in example.paragraph.words]
-        tokens = [token for word in cut for token in word]
-        words = [i for i, word in enumerate(cut) for _ in word]
+        by_word = [tokenizer.tokenize(word) for word in example.paragraph.words]
+        tokens = [token for word in by_word for token in word]
+        words = [i for i, word in enumerate(by_word) for _ in word]
         assert example.answer
         text = " ".join(tokenizer.tokenize(example.answer.text))
         first, last = answer_span(example.answer, tokens, words, text)
@@ -133,26 +133,26 @@ def main(train_file: str, vocab_file: str) -> None:
     examples = shuffle_examples(examples)
     print(f"{len(examples):,} questions are read in {reading:.2f} CPU s")
     with tempfile.TemporaryDirectory() as folder:
-        one, other = (os.path.join(folder, name) for name in "ab")
-        fast = Tokenizer(vocab_file)
-        slow = FullTokenizer(vocab_file)
+        expected, path = (os.path.join(folder, name) for name in "ab")
         few = examples[:NUM_QUESTIONS]
-        rows = {"reference": (few, seconds(write_reference, one, few, slow))}
-        arguments = other, TASK, examples, fast, MAX_SEQ_LENGTH
+        reference_tokenizer = FullTokenizer(vocab_file)
+        slow = seconds(write_reference, expected, few, reference_tokenizer)
+        rows = {"reference": (few, slow)}
+        arguments = path, TASK, examples, Tokenizer(vocab_file), MAX_SEQ_LENGTH
         for name in ("write_records", "  unchanged"):
-            spent = seconds(record_files.write_records, *arguments)
-            rows[name] = examples, spent
+            fast = seconds(record_files.write_records, *arguments)
+            rows[name] = examples, fast
         pairs = tf.data.Dataset.zip(
-            tf.data.TFRecordDataset(one), tf.data.TFRecordDataset(other)
+            tf.data.TFRecordDataset(expected), tf.data.TFRecordDataset(path)
         )
         equal = [bool(a == b) for a, b in pairs.as_numpy_iterator()]
-    slowest = len(few) / rows["reference"][1]
+    reference_rate = len(few) / slow
     print("what            questions  CPU s  questions / CPU s  ratio")
-    for name, (questions, spent) in rows.items():
-        rate = len(questions) / spent
+    for name, (questions, cpu_seconds) in rows.items():
+        rate = len(questions) / cpu_seconds
         print(
-            f"{name:15} {len(questions):9,} {spent:6.2f} {rate:18,.0f} "
-            f"{rate / slowest:6.1f}"
+            f"{name:15} {len(questions):9,} {cpu_seconds:6.2f} {rate:18,.0f} "
+            f"{rate / reference_rate:6.1f}"
         )
     print(f"{sum(equal):,} of {len(equal):,} records have the same bytes")
 

@@ -31,7 +31,7 @@ TEXT = " ".join(f"w{number}" for number in range(2 * LENGTH))
 
 
 def write_models(folder: str, name: str, config_json: str) -> None:
-    """Writes a pre-trained and a fine-tuned model and texts; for the peer."""
+    """Writes a pre-trained and a fine-tuned model, and texts to train on."""
     import transformers
 
     config = json.loads(config_json)
@@ -96,26 +96,26 @@ def predict_peer(model: str) -> None:
 
 
 def seconds_until(pattern: str, command: list[str]) -> float:
-    """Returns the seconds until a process writes text; then kills it."""
-    ours, theirs = pty.openpty()  # A terminal shows every step.
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))
+    """Returns the seconds until a process prints a pattern; then kills it."""
+    reader, terminal = pty.openpty()  # A terminal shows every step.
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))
     begin, text = time.perf_counter(), ""
-    # With it, our commands show TensorFlow's log, and import more.
+    # With TF_CPP_MIN_LOG_LEVEL, our commands log more and import more.
     environment = {n: v for n, v in os.environ.items() if "TF_CPP" not in n}
     process = subprocess.Popen(
-        command, stdout=theirs, stderr=theirs, env=environment
+        command, stdout=terminal, stderr=terminal, env=environment
     )
-    os.close(theirs)
+    os.close(terminal)
     try:
         while not re.search(pattern, text):
-            text += os.read(ours, 10_000).decode(errors="replace")
+            text += os.read(reader, 10_000).decode(errors="replace")
         return time.perf_counter() - begin
     except OSError:  # The process has ended.
         raise SystemExit(text) from None
     finally:
         process.kill()
         process.wait()
-        os.close(ours)
+        os.close(reader)
 
 
 def measure(python: str, folder: str, model: str) -> dict[str, list[float]]:
@@ -163,9 +163,9 @@ def main(python: str, rounds: str = "3") -> None:
             config = SIZES[model].to_json_string()
             write = [python, SCRIPT, "--write", folder, model, config]
             subprocess.run(write, check=True, capture_output=True)
-            found = [measure(python, folder, model) for _ in range(int(rounds))]
+            times = [measure(python, folder, model) for _ in range(int(rounds))]
             for kind in ("train", "predict"):
-                show(model, kind, [one[kind] for one in found])
+                show(model, kind, [by_kind[kind] for by_kind in times])
     imports = []
     for _ in range(int(rounds)):
         code = "import {}; print('imported')"

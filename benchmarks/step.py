@@ -8,8 +8,8 @@ cores. NAME is `transformers`, `KerasHub` or `Model Garden`, and PYTHON has
 torch and transformers, keras-nlp, or tf-models-official. README.md describes
 the rows and columns.
 
-Without AVX-512 VNNI, set TF_ENABLE_ONEDNN_OPTS=1, as our commands do:
-TensorFlow does not use oneDNN there by default.
+On processors without AVX-512 VNNI, set TF_ENABLE_ONEDNN_OPTS=1, as our commands
+do, because TensorFlow does not use oneDNN there by default.
 """
 
 import argparse
@@ -175,12 +175,12 @@ def machine() -> str:
     """Describes the processor, its instruction set, and the use of oneDNN."""
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         fields = dict(re.findall(r"(.*?)\t*: (.*)", file.read()))
-    known = [n for n in INSTRUCTION_SETS if n in fields["flags"].split()]
-    limit = os.environ.get("ONEDNN_MAX_CPU_ISA", known[-1])
+    supported = [n for n in INSTRUCTION_SETS if n in fields["flags"].split()]
+    limit = os.environ.get("ONEDNN_MAX_CPU_ISA", supported[-1])
     onednn = "on" if _pywrap_util_port.IsMklEnabled() else "off"
     return (
-        f"{fields['model name']}, {os.cpu_count()} cores, {known[-1]}; oneDNN "
-        f"{onednn}, up to {limit}"
+        f"{fields['model name']}, {os.cpu_count()} cores, {supported[-1]}; "
+        f"oneDNN {onednn}, up to {limit}"
     )
 
 
@@ -206,10 +206,10 @@ def run_peer(name: str, python: str, cell: Cell, kind: str) -> list[float]:
 
 def json_output(command: list[str]) -> Any:
     """Runs a command; returns the value of the last line that it prints."""
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    return json.loads(done.stdout.splitlines()[-1])
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode:
+        raise SystemExit(result.stderr)
+    return json.loads(result.stdout.splitlines()[-1])
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """The steps of `step.py` in other projects.
 
-`step.py` runs it with a Python that has the peer. It prints the seconds of each
-round as JSON.
+`step.py` runs this program with a Python that has the peer. The program prints
+the seconds of each round as JSON.
 
   python step_peers.py PEER CONFIG BATCH KIND ROUNDS
 
@@ -212,17 +212,17 @@ PEERS = {
 def seconds(step: Callable[[], Any], rounds: int) -> list[float]:
     """Returns the seconds of each round, after two rounds of warm-up.
 
-    Short steps get more rounds, for two seconds in all: for a step of 20 ms,
-    the best of five rounds differs between processes by half.
+    Short steps get more rounds, which take two seconds in all: for a step of
+    20 ms, the best of only five rounds differs between processes by half.
     """
     step()
     step()
-    found: list[float] = []
-    while len(found) < rounds or sum(found) < 2.0:
+    times: list[float] = []
+    while len(times) < rounds or sum(times) < 2.0:
         start = time.perf_counter()
         step()
-        found.append(time.perf_counter() - start)
-    return found
+        times.append(time.perf_counter() - start)
+    return times
 
 
 def main(

@@ -56,10 +56,10 @@ def compile_hlo(python: str, hlo: bytes) -> Compiled:
     with tempfile.NamedTemporaryFile(suffix=".hlo") as file:
         file.write(hlo)
         file.flush()
-        found: Compiled = json_output([python, COMPILER, file.name])
-    if "error" in found and "Ran out of memory" not in found["error"]:
-        raise SystemExit(found["error"])
-    return found
+        compiled: Compiled = json_output([python, COMPILER, file.name])
+    if "error" in compiled and "Ran out of memory" not in compiled["error"]:
+        raise SystemExit(compiled["error"])
+    return compiled
 
 
 def memory(compiled: Compiled) -> int:
@@ -86,25 +86,25 @@ def measure(
     results: dict[str, BySize],
     bar: Any,
 ) -> None:
-    """Searches the largest batch that fits; adds results to the file."""
-    found = results.setdefault(case.name, {})
+    """Searches for the largest batch that fits; adds results to the file."""
+    by_size = results.setdefault(case.name, {})
     step: Step | None = None
 
     def is_too_large(size: int) -> bool:
         nonlocal step
-        if str(size) not in found:
+        if str(size) not in by_size:
             bar.set_postfix_str(f"{case.name} x {size}")
             step = step or Step(case)
             compiled = compile_hlo(options.python, step.lower(size))
-            found[str(size)] = compiled
+            by_size[str(size)] = compiled
             text = json.dumps(results, indent=1) + "\n"
             files.write_text(options.results, text)
             bar.write(f"{case.name} x {size}: {_one_line(compiled)}")
-        return "error" in found[str(size)]
+        return "error" in by_size[str(size)]
 
-    tried = list(itertools.takewhile(LARGEST_BATCH.__ge__, sizes()))
-    # Its answer is in `found`, with every size that it tries.
-    bisect.bisect_left(tried, True, key=is_too_large)
+    candidates = list(itertools.takewhile(LARGEST_BATCH.__ge__, sizes()))
+    # `by_size` keeps the results of all sizes that the search tries.
+    bisect.bisect_left(candidates, True, key=is_too_large)
 
 
 def _one_line(compiled: Compiled) -> str:
@@ -119,15 +119,15 @@ HEADER = (
 )
 
 
-def row(case: Case, found: BySize) -> str:
+def row(case: Case, by_size: BySize) -> str:
     """Returns a line under `HEADER`; an empty one if no batch fits."""
-    fitting = [int(size) for size in found if "error" not in found[size]]
+    fitting = [int(size) for size in by_size if "error" not in by_size[size]]
     if not fitting:
         return ""
     batch_size = max(fitting)
-    compiled = found[str(batch_size)]
+    compiled = by_size[str(batch_size)]
     next_size = next(size for size in sizes() if size > batch_size)
-    mark = " " if str(next_size) in found else "+"
+    mark = " " if str(next_size) in by_size else "+"
     seconds = max(
         compiled["operations"] / OPERATIONS_PER_SECOND,
         compiled["traffic"] / BYTES_PER_SECOND,

@@ -1,7 +1,7 @@
 """The part of `tpu_compile.py` that runs the TPU compiler.
 
-`tpu_compile.py` runs it with a Python that has jax and libtpu, on the HLO
-module of a step. It prints the compiler's report as JSON.
+`tpu_compile.py` runs this program with a Python that has jax and libtpu, on the
+HLO module of a step. The program prints the compiler's report as JSON.
 """
 
 import json

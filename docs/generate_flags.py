@@ -61,7 +61,7 @@ def section(
     described: dict[str, str],
     tables: dict[tuple[str, str], list[str]],
 ) -> Iterator[str]:
-    """Yields the lines of one command: its flags under the headings of --help.
+    """Yields the section of a command: its flags under the headings of --help.
 
     This adds to `described`, {row of a flag: first command with it}, and to
     `tables`, {(command, heading): flags in its table}.
@@ -83,11 +83,11 @@ def section(
         tables[command, heading] = names.pop(command, [])
         for other, shared in names.items():
             others = [n for n in tables[other, heading] if n not in shared]
-            which = f": {', '.join(shared)}"
+            which_flags = f": {', '.join(shared)}"
             if 2 * len(others) < len(shared):
-                which = f", except {', '.join(others)}" if others else ""
+                which_flags = f", except {', '.join(others)}" if others else ""
             link = f"[{other}](#{other.replace('.', '')})"
-            yield textwrap.fill(f"As in {link}{which}.", 120) + "\n"
+            yield textwrap.fill(f"As in {link}{which_flags}.", 120) + "\n"
         if rows:
             yield "| flag | default | |\n|---|---|---|"
             yield "\n".join(rows) + "\n"

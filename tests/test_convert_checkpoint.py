@@ -104,7 +104,8 @@ def test_float16_holds_the_nearest_weights_or_is_an_error(tmp_path, capsys):
     hf = to_hf(tmp_path / "a", dtype="float16")
     stored = load_file(hf / "model.safetensors")
     assert {array.dtype.name for array in stored.values()} == {"float16"}
-    assert read_json(hf / "config.json")["dtype"] == "float32"  # To load.
+    # transformers loads the weights as float32.
+    assert read_json(hf / "config.json")["dtype"] == "float32"
     report = capsys.readouterr().out
     lost = "exact weights; they differ by at most 0.0"
     assert f"Not kept by huggingface: {lost}" in report
@@ -131,7 +132,7 @@ def test_first_position_embeddings_are_repeated(tmp_path):
 
 @pytest.mark.parametrize("is_fast", [False, True])
 def test_added_tokens_follow_the_vocabulary(tmp_path, caplog, is_fast):
-    """As `add_tokens` and `save_pretrained` write them, before and now."""
+    """In the files that old and new versions of `save_pretrained` write."""
     released(tmp_path / "a", "encoder")
     hf = to_hf(tmp_path / "a")
     *learned, last = (hf / "vocab.txt").read_text().split()
@@ -221,18 +222,18 @@ def test_regression_with_several_outputs_is_an_error(tmp_path):
         ({**KERAS_HUB, "model_card": "a/vocab.txt"}, "card=.* --to=hugging"),
     ],
 )
-def test_wrong_flags_are_an_error_before_anything_slow(
+def test_wrong_flags_are_an_error_before_the_model_is_read(
     tmp_path, flags, message
 ):
     released(tmp_path / "a", "encoder")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").write_text("x")
-    given = {"input": "a", "output": "out", "to": "huggingface", **flags}
+    flags = {"input": "a", "output": "out", "to": "huggingface", **flags}
     for name in ("input", "output", "vocab_file", "model_card"):
-        if name in given and "://" not in given[name]:
-            given[name] = str(tmp_path / given[name])
+        if name in flags and "://" not in flags[name]:
+            flags[name] = str(tmp_path / flags[name])
     with pytest.raises(InputError, match=message):
-        ConvertCheckpoint(**given)
+        ConvertCheckpoint(**flags)
 
 
 def test_conversion_to_the_same_format_is_an_error(tmp_path):
@@ -312,7 +313,7 @@ def test_config_of_another_model_is_an_error(tmp_path):
     with pytest.raises(InputError, match=r"\[24, 16\]"):
         to_hf(tmp_path / "a")
     path.unlink()
-    with pytest.raises(InputError, match="Give --bert_config_file"):
+    with pytest.raises(InputError, match="Pass --bert_config_file"):
         to_hf(tmp_path / "a")
 
 
@@ -332,7 +333,7 @@ def test_casing_is_kept_by_every_conversion(tmp_path):
     for folder in (back, to_tf1(back, "c", strip_optimizer=True)):
         hf = to_hf(folder, name=f"hf_{folder.name}")
         assert not read_json(hf / "tokenizer_config.json")["do_lower_case"]
-    # Without a vocabulary too.
+    # The casing is also kept without a vocabulary.
     finetuned(tmp_path / "d")
     hf = to_hf(tmp_path / "d", name="hf_d")
     for name in ("task.json", "vocab.txt"):
@@ -360,7 +361,7 @@ def test_difference_after_reading_back_leaves_no_output(
         write(prefix, {**arrays, name: arrays[name] + np.float32(1e-6)})
 
     def lose(arrays, path, metadata):
-        # The pooler, without which reading would not fail.
+        # Loses the pooler, because reading does not fail without it.
         kept = {name: arrays[name] for name in arrays if "pooler" not in name}
         save(kept, path, metadata=metadata)
 

@@ -28,12 +28,12 @@ SMALL = {
 
 def run_in_this_process(step):
     """Runs a command without importing TensorFlow again."""
-    path, *given = step.command
+    path, *flags = step.command
     command = importlib.import_module(
         path.removesuffix(".py").replace("/", ".")
     )
     options_class = typing.get_type_hints(command.main)["options"]
-    command.main(command_lines.parse(options_class, shlex.join(given)))
+    command.main(command_lines.parse(options_class, shlex.join(flags)))
 
 
 @pytest.fixture(scope="module")
@@ -50,11 +50,11 @@ def finished(tmp_path_factory):
     chapters = demo.chapters
 
     def shorten(directory):
-        found = chapters(directory)
-        for step in found["2. Fine-tuning"]:
+        steps = chapters(directory)
+        for step in steps["2. Fine-tuning"]:
             if step.command[0] == "run_classifier.py":
                 step.command.append("--num_train_epochs=0.01")
-        return found
+        return steps
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo, "MODEL", str(folder / "model"))
@@ -116,7 +116,7 @@ def test_stopped_demo_stops_its_command_and_runs_no_further_step(code):
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE
     )
-    process.stdout.read(1)  # Its signal handlers are set.
+    process.stdout.read(1)  # Now its signal handlers are set.
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
     assert demo.wait_for(process) == -signal.SIGTERM
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL

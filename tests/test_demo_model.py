@@ -26,8 +26,8 @@ DIRECTORY = ROOT / "data" / "bert_tiny"
 
 
 @pytest.fixture(autouse=True)
-def text(tmp_path, monkeypatch):
-    """A directory with a text, an empty cache and no network."""
+def offline_directory(tmp_path, monkeypatch):
+    """The current directory, with a text and an empty cache; no network."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.chdir(tmp_path)
@@ -73,7 +73,7 @@ DEFAULTS = COMMANDS[-4:]
 
 
 @pytest.mark.parametrize(("options_class", "line"), COMMANDS)
-def test_command_takes_the_name(options_class, line):
+def test_command_accepts_the_name(options_class, line):
     found = command_lines.parse(options_class, f"{line} --model=bert_tiny_demo")
     assert pathlib.Path(found.vocab_file).read_text().count("\n") == 30522
     if options_class is not CreatePretrainingData:
@@ -81,7 +81,7 @@ def test_command_takes_the_name(options_class, line):
         found.download_weights()
 
 
-def test_conversion_takes_the_name():
+def test_conversion_accepts_the_name():
     line = "--input=bert_tiny_demo --to=tf1 --output=b"
     found = command_lines.parse(ConvertCheckpoint, line)
     assert found.input == str(DIRECTORY)

@@ -49,14 +49,14 @@ def directory(tmp_path_factory):
 
 
 def options(directory, **changes):
-    given = {
+    flags = {
         "bert_config_file": str(directory / "bert_config.json"),
         "vocab_file": str(directory / "vocab.txt"),
         "init_checkpoint": str(directory / "bert_model.ckpt"),
         "max_seq_length": 16,
         **changes,
     }
-    return ExportTfhub(**given)
+    return ExportTfhub(**flags)
 
 
 @pytest.mark.slow
@@ -74,8 +74,8 @@ def test_encoder_and_preprocessor_work_without_this_project(
     assert f"{sum(sizes):,} weights" in printed
     assert "with the masked LM head" in printed
     assert "Left out: cls/seq_relationship/output_bias" in printed
-    done = run_python("-c", LOAD, encoder, preprocessor, cwd=tmp_path)
-    found = json.loads(done.stdout)
+    result = run_python("-c", LOAD, encoder, preprocessor, cwd=tmp_path)
+    found = json.loads(result.stdout)
     ids = [[2, 5, 7, 3] + [0] * 12, [2, 1, 7, 3] + [0] * 12]  # Case matters.
     assert found["input_word_ids"] == ids
     assert found["sequence_output"] == [2, 16, 48]
@@ -98,11 +98,11 @@ def test_model_dir_means_its_best_checkpoint_and_its_files(directory, tmp_path):
     (tmp_path / "task.json").write_text(json.dumps({"do_lower_case": False}))
     for part in (tmp_path, tmp_path / "best"):
         part.mkdir(exist_ok=True)
-        run_directory.save(str(part), 9, {"a": 1.0}, resume=None, keep=1)
+        run_directory.save(str(part), 9, {"a": 1.0}, None, keep=1)
     path = str(tmp_path / "e")
-    given = ExportTfhub(model_dir=str(tmp_path), export_path=path)
+    found = ExportTfhub(model_dir=str(tmp_path), export_path=path)
     expected = map(str, map(tmp_path.joinpath, [*FILES, "best"]))
-    assert given.model_files == (*expected, False)
+    assert found.model_files == (*expected, False)
 
 
 def test_bad_options_are_errors_before_anything_is_written(directory, tmp_path):

@@ -31,12 +31,12 @@ def model(tmp_path_factory):
 
 @pytest.fixture
 def folder(model, tmp_path):
-    """A copy of the directory, to be changed."""
+    """A copy of the directory, which tests may change."""
     return shutil.copytree(model, tmp_path, dirs_exist_ok=True)
 
 
 def make_options(folder, **changes):
-    given = {
+    flags = {
         "input_file": str(folder / "text.txt"),
         "output_file": str(folder / "out.jsonl"),
         "bert_config_file": str(folder / "bert_config.json"),
@@ -45,7 +45,7 @@ def make_options(folder, **changes):
         "layers": "-1",
         "max_seq_length": 16,
     }
-    return ExtractFeatures(**{**given, **changes})
+    return ExtractFeatures(**{**flags, **changes})
 
 
 def run(folder, name, **changes):
@@ -70,8 +70,8 @@ LINES = {
 }
 
 
-def alone(bert, tokens):
-    """Returns all layers' float64 outputs for one sequence, [L, S, H]."""
+def layer_outputs(bert, tokens):
+    """Returns the float64 outputs of all layers for one sequence, [L, S, H]."""
     ids = [[tiny.VOCAB.index(token) for token in tokens]]
     # The first [SEP] belongs to text A.
     length_a = tokens.index("[SEP]") + 1
@@ -106,14 +106,15 @@ def test_vectors_of_a_line_do_not_depend_on_its_batch(
     assert [line.number for line in found] == list(range(7))
     for line, tokens in zip(found, LINES.values(), strict=True):
         assert line.tokens == tokens.split()
-        layers = alone(extractor.bert, tokens.split())[[-1, 0, 0]]
+        layers = layer_outputs(extractor.bert, tokens.split())[[-1, 0, 0]]
         expected = POOLED[pooling](layers)
         if normalize:
             expected /= np.linalg.norm(expected, axis=-1, keepdims=True)
         np.testing.assert_allclose(line.values, expected, atol=1e-5)
         assert line.values.dtype == np.float32
         if pooling == "none":
-            assert line.values.flags.owndata  # Keeps no batch alive.
+            # A view would keep the array of the batch in memory.
+            assert line.values.flags.owndata
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Runs that are killed, interrupted, or run twice."""
+"""Runs that are killed, interrupted, or started twice."""
 
 import os
 import re
@@ -26,8 +26,8 @@ from official_bert.checkpoints import run_directory
 
 def save(folder, step, size):
     arrays = {"a": np.full(size, step, np.float32), "global_step": step}
-    resume = run_directory.ResumeState(seed=1, examples_seen=step)
-    run_directory.save(folder, step, arrays, resume, keep=1)
+    state = run_directory.ResumeState(seed=1, examples_seen=step)
+    run_directory.save(folder, step, arrays, state, keep=1)
 
 def drill(which, number):
     folder = os.path.join(sys.argv[1], which, str(number))

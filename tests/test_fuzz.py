@@ -8,7 +8,7 @@ SCRIPT = """
 import pathlib, sys
 from benchmarks import fuzz
 
-with fuzz.fuzzer("inputs", "faults") as fuzzer:
+with fuzz.fuzzing("inputs", "faults") as fuzzer:
     for reader in fuzz.READERS:
         fuzzer.try_inputs(reader, number=18, seed=1)
 num_tried = sum(counts["tried"] for counts in fuzzer.counts.values())

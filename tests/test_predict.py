@@ -1,4 +1,4 @@
-"""predict.py: input formats, JSON lines, errors with their line, flags."""
+"""predict.py: input formats, JSON lines, flags, errors with line numbers."""
 
 import csv
 import gzip
@@ -50,7 +50,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def set_stdin(monkeypatch, data):
-    """Makes `data` standard input that arrives in parts."""
+    """Replaces standard input with `data`, which arrives in parts."""
 
     class Parts(io.BytesIO):
         def read1(self, size=-1):
@@ -178,8 +178,8 @@ def test_csv_output_is_the_input_table_with_predictions(
 ):
     model_dir = save_own_model(folder, "review", task_type=task_type)
     (folder / "a.csv").write_text(TABLES["a.csv"])
-    given = {"model_dir": model_dir, "chunk_size": 1}
-    predict.main(Predict(input_file="a.csv", output_file="b.csv", **given))
+    flags = {"model_dir": model_dir, "chunk_size": 1}
+    predict.main(Predict(input_file="a.csv", output_file="b.csv", **flags))
     rows, table = read_table("b.csv"), read_table("a.csv")
     assert [list(row) for row in rows] == [[*COLUMN_NAMES, *added]] * 2
     assert [{name: row[name] for name in COLUMN_NAMES} for row in rows] == table
@@ -194,19 +194,19 @@ def test_csv_output_is_the_input_table_with_predictions(
         assert probabilities == pytest.approx(expected, abs=1e-6)
         if task_type == "classification":
             assert row["predicted_label"] == answer["label"]
-    again = Predict(input_file="b.csv", output_file="c.csv", **given)
+    again = Predict(input_file="b.csv", output_file="c.csv", **flags)
     message = f"already has the columns .*{added[0]}"
     with pytest.raises(InputError, match=message):
         predict.main(again)
     assert not os.path.exists("c.csv")
 
 
-def test_csv_output_has_the_separator_and_the_mark_of_the_input(folder, caplog):
+def test_csv_output_has_separator_and_byte_order_mark_of_input(folder, caplog):
     model_dir = save_own_model(folder, "review", task_type="regression")
     rows = ["1;good, red", "2;bäd", "3; ", "4;"]
     (folder / "a.csv").write_text("\n".join(["\ufeffid;review", *rows]))
-    given = {"input_file": "a.csv", "output_file": "b.csv"}
-    predict.main(Predict(model_dir=model_dir, chunk_size=1, **given))
+    files = {"input_file": "a.csv", "output_file": "b.csv"}
+    predict.main(Predict(model_dir=model_dir, chunk_size=1, **files))
     header, *lines = (folder / "b.csv").read_text().splitlines()
     assert header == "\ufeffid;review;predicted_score"
     assert [line.rpartition(";")[0] for line in lines] == rows
@@ -239,8 +239,8 @@ def test_tables_of_choices_are_read_with_the_columns_of_training(
         assert answer["text"] == other["text"]
         probabilities = pytest.approx(other["probabilities"], abs=1e-6)
         assert answer["probabilities"] == probabilities
-    given = {"model_dir": model_dir, "input_file": "a.csv"}
-    predict.main(Predict(**given, output_file="b.csv"))
+    flags = {"model_dir": model_dir, "input_file": "a.csv"}
+    predict.main(Predict(**flags, output_file="b.csv"))
     if not has_header:
         return
     for name in required:
@@ -256,12 +256,12 @@ def test_tables_of_choices_are_read_with_the_columns_of_training(
         assert float(row["probability"]) == best
     message = "--text_column=A is not supported by a model"
     with pytest.raises(InputError, match=message):
-        Predict(**given, text_a_column="A")
+        Predict(**flags, text_a_column="A")
 
 
 @pytest.fixture
 def tagger(folder):
-    """The run directory of a tagger, whose words were in column 1."""
+    """The run directory of a tagger that was trained on words in column 1."""
     task = TaggingTask(labels=("N", "V"), token_column=1, document_context=True)
     return tiny.save_finetuned(folder / "tagger", task)
 
@@ -317,7 +317,7 @@ def test_column_flags_override_those_of_training(tuned, folder, ask):
     [found] = ask(*table, model_dir=own, has_header=False)
     found["input"] = "1"
     check([found], ["1"], own)
-    # Without --has_header, tables start as in training.
+    # Without --has_header, tables have a header if they had one in training.
     own = save_own_model(folder, "0", has_header=False)
     [found] = ask(*table, model_dir=own, text_a_column="1")
     assert found["input"] == cells
@@ -342,13 +342,13 @@ def test_invalid_line_is_named_and_the_output_file_is_unchanged(
     tuned, folder, columns, name, data, options, message, ask
 ):
     data = data if isinstance(data, bytes) else data.encode()
-    (folder / "out.jsonl").write_text("as it was")
+    (folder / "out.jsonl").write_text("unchanged")
     model_dir = save_own_model(folder, *columns) if columns else tuned
-    given = {"model_dir": model_dir, "output_file": "out.jsonl", **options}
+    options = {"model_dir": model_dir, "output_file": "out.jsonl", **options}
     where = "<stdin>" if name == "-" else name
     with pytest.raises(InputError, match=f"^{where}{message}"):
-        ask(data, name, chunk_size=1, **given)
-    assert (folder / "out.jsonl").read_text() == "as it was"
+        ask(data, name, chunk_size=1, **options)
+    assert (folder / "out.jsonl").read_text() == "unchanged"
     assert not list(folder.glob("*.tmp*"))
 
 
@@ -379,8 +379,8 @@ def test_output_file_is_written_with_a_progress_bar(
     data = "\n\n".join(texts).encode()
     (folder / "a.txt").write_bytes(data)
     set_stdin(monkeypatch, data)
-    given = {"input_file": input_file, "output_file": "new/out.jsonl"}
-    predict.main(Predict(model_dir=tuned, **given))
+    files = {"input_file": input_file, "output_file": "new/out.jsonl"}
+    predict.main(Predict(model_dir=tuned, **files))
     shown = capsys.readouterr()
     assert shown.out == "Wrote 3 predictions to new/out.jsonl\n"
     assert "Predicting" in shown.err
@@ -501,9 +501,9 @@ def test_fill_mask_equals_the_python_api(pretrained, ask):
 
 
 def test_score_depends_on_the_case(pretrained, ask):
-    data, given = b"Good cat\nit is what ?\n", {"model_dir": pretrained}
+    data = b"Good cat\nit is what ?\n"
     lower, kept = (
-        ask(data, score=True, do_lower_case=case, **given)
+        ask(data, score=True, do_lower_case=case, model_dir=pretrained)
         for case in (None, False)
     )
     assert [answer["num_tokens"] for answer in lower] == [2, 4]

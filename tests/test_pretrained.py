@@ -109,7 +109,7 @@ def test_saved_model_is_loaded_with_its_tokenizer(models, model_class):
 def test_model_is_not_saved_in_a_run_directory(models):
     os.mkdir("run")
     pathlib.Path("run/train_options.json").write_text("{}")
-    with pytest.raises(InputError, match="run is the directory of a run"):
+    with pytest.raises(InputError, match="run is a run directory"):
         Bert.from_pretrained(models["tf1"]).save_pretrained("run")
     assert os.listdir("run") == ["train_options.json"]
 

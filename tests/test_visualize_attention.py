@@ -39,14 +39,14 @@ def folder(tmp_path_factory):
 
 
 def options(**changes):
-    given = {
+    flags = {
         "model_dir": "pretrained",
         "text_a": f"The good cat [MASK] {SCRIPT}",
         "text_b": "it is bad",
         "output_file": "attention.html",
         "max_seq_length": 64,
     }
-    return VisualizeAttention(**{**given, **changes})
+    return VisualizeAttention(**{**flags, **changes})
 
 
 def run(**changes):
@@ -60,8 +60,8 @@ def load():
 @pytest.fixture(scope="module")
 def expected():
     """The attention that the page shows."""
-    given = options()
-    return attention_page.compute(load(), given.text_a, given.text_b)
+    texts = options()
+    return attention_page.compute(load(), texts.text_a, texts.text_b)
 
 
 def test_pages_load_nothing_and_escape_the_text(folder):
@@ -96,11 +96,11 @@ def test_probabilities_are_those_of_the_model_for_two_segments():
 
 
 def test_encoder_of_a_fine_tuned_model_is_loaded(expected):
-    # Both models were written with one seed, so that their encoders are equal.
+    # Both models were made with the same seed, so their encoders are equal.
     line = "--model=tuned --text_a=cat --max_seq_length=64 --output_file=a.html"
     files = command_lines.parse(VisualizeAttention, line).model_files
-    model, given = load_encoder(files, never_split=(MASK,)), options()
-    found = attention_page.compute(model, given.text_a, given.text_b)
+    model, texts = load_encoder(files, never_split=(MASK,)), options()
+    found = attention_page.compute(model, texts.text_a, texts.text_b)
     assert found.tokens == expected.tokens
     assert "[MASK]" in found.tokens
     np.testing.assert_array_equal(found.probabilities, expected.probabilities)
@@ -247,18 +247,18 @@ def test_lines_show_the_attention_of_the_chosen_head(page, expected):
 @pytest.mark.parametrize(("column", "other"), [("from", "to"), ("to", "from")])
 def test_hovering_shows_the_lines_of_one_token(page, expected, column, other):
     hover(page, f'.token[data-column="{column}"][data-index="3"]')
-    whole = expected.probabilities[0, 0]
-    only = np.zeros_like(whole)
-    mine = np.s_[3, :] if column == "from" else np.s_[:, 3]
-    only[mine] = whole[mine]
-    check(page, only)
+    head = expected.probabilities[0, 0]
+    one_token = np.zeros_like(head)
+    lines_of_token = np.s_[3, :] if column == "from" else np.s_[:, 3]
+    one_token[lines_of_token] = head[lines_of_token]
+    check(page, one_token)
     assert numbers(page, column) == {}
     assert numbers(page, other) == {
         n: pytest.approx(float(value), abs=0.00051)
-        for n, value in enumerate(whole[mine])
+        for n, value in enumerate(head[lines_of_token])
     }
     hover(page, "h1")
-    check(page, whole)
+    check(page, head)
     assert numbers(page, other) == {}
 
 
@@ -283,8 +283,8 @@ def test_page_works_from_the_keyboard(page, expected):
 
     page.execute_script("document.querySelector('.thumb').focus()")
     press(Keys.ARROW_RIGHT, Keys.ARROW_DOWN)
-    whole = expected.probabilities[1, 1]
-    check(page, whole)
+    head = expected.probabilities[1, 1]
+    check(page, head)
     # Tab stops: two lists, the filters, the tokens.
     press(Keys.TAB, Keys.TAB, Keys.TAB, Keys.ARROW_RIGHT)
     assert find(page, ":checked[name=filter]")[0].get_property("value") == "AA"
@@ -296,7 +296,7 @@ def test_page_works_from_the_keyboard(page, expected):
     page.execute_script("document.activeElement.blur()")
     assert {start for start, _ in lines(page)} == {2}
     press(Keys.ESCAPE)
-    check(page, whole)
+    check(page, head)
 
 
 def test_heat_map_shows_the_cosines_of_the_chosen_layer(driver, folder):
@@ -318,6 +318,6 @@ def test_heat_map_shows_the_cosines_of_the_chosen_layer(driver, folder):
         shown = np.reshape([float(cell.text) for cell in cells], (4, 4))
         np.testing.assert_allclose(shown, cosines[layer], atol=0.00506)
     hover(driver, 'td[data-row="1"][data-column="3"]')
-    said = find(driver, "#pair")[0].text
+    caption = find(driver, "#pair")[0].text
     for text in ("Cat is bad", "it is what cat", f"{cosines[1][1, 3]:.4f}"):
-        assert text in said
+        assert text in caption

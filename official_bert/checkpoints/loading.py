@@ -43,7 +43,7 @@ class Loaded(NamedTuple):
 
 
 def open_arrays(path: str) -> Arrays:
-    """Opens the weights of a model with the names of a TF1 checkpoint.
+    """Opens a model's weights, with the names and shapes of a TF1 checkpoint.
 
     `path` is a checkpoint prefix, or a directory in any format. Raises
     `InputError` if it is damaged, or not a BERT model.
@@ -51,9 +51,10 @@ def open_arrays(path: str) -> Arrays:
     if not files.list_directory(path):
         arrays = tf1_directory.open_prefix(path)
         if model_garden.GRAPH not in arrays.shapes:
-            return arrays  # There may be no config beside it.
+            return arrays  # A TF1 checkpoint is read without its config.
     model_format = model_formats.detect(path, path)
-    if model_format == "huggingface":  # Without reading the tokenizer again.
+    if model_format == "huggingface":
+        # `read` would also read the tokenizer, and repeat its warnings.
         config = huggingface_files.read_config(path)
         return huggingface.open_arrays(path).to_tf1(config)
     arrays, description = FORMATS[model_format].read(path)
@@ -134,7 +135,7 @@ def _assign(
         if only_heads and len(problems) == len(missing):
             hint = (
                 "The model is pre-trained, but not fine-tuned. Add --do_train, "
-                "or give a fine-tuned model."
+                "or use a fine-tuned model."
             )
         raise InputError(
             f"{path}: the checkpoint does not fit the model:"
@@ -151,10 +152,12 @@ def _assign(
 def from_pretrained(
     model_class: Any, model: str | os.PathLike[str], **kwargs: Any
 ) -> Any:
-    """Returns `model_class(config)` with the weights of `pretrained.find`.
+    """Returns `model_class(config, **kwargs)` with the weights of a model.
 
-    Weights that this class does not have are ignored. Missing weights are newly
-    initialized, with a warning; weights of the encoder must not be missing.
+    `model` is an argument of `pretrained.find`. Weights that the class does not
+    have are ignored. Missing weights of heads and of the pooler are newly
+    initialized, with a warning. Raises `InputError` if other weights are
+    missing.
     """
     model_files = pretrained.find(model)
     pretrained.download_weights(model, model_files.init_checkpoint)
@@ -182,8 +185,8 @@ def save_pretrained(
     directory = os.fspath(directory)
     if files.exists(os.path.join(directory, TRAIN_OPTIONS)):
         raise InputError(
-            f"{directory} is the directory of a run, whose checkpoints would "
-            "be lost. Choose another directory."
+            f"{directory} is a run directory, whose checkpoints would no "
+            "longer be found. Choose another directory."
         )
     if not layer.built:
         layer.build()

@@ -1,7 +1,7 @@
 """The checkpoints of a run directory: `model.ckpt-N` and `checkpoint`.
 
-`model.ckpt-N.resume.json` beside a checkpoint has values that resuming needs
-and the original implementation did not store.
+`model.ckpt-N.resume.json`, beside a checkpoint, contains the values that
+resuming needs and that the original implementation did not store.
 """
 
 import json
@@ -87,23 +87,23 @@ def save(
     directory: str,
     step: int,
     arrays: Mapping[str, Any],
-    resume: ResumeState | None,
+    resume_state: ResumeState | None,
     keep: int,
 ) -> str:
     """Writes `model.ckpt-STEP` and removes all but the `keep` newest.
 
-    Checkpoints of later steps, which an earlier run left, and checkpoints with
-    other names are no longer listed, but not removed. The arrays include
-    `global_step`; `resume` is None if no run resumes from here. Returns the new
-    prefix. Raises `InputError` if the disk is full; earlier checkpoints are
-    then unchanged.
+    The file `checkpoint` no longer lists checkpoints with other names or of
+    later steps, which an earlier run left. Their files are not removed. The
+    arrays include `global_step`. `resume_state` is None if no run resumes from
+    this checkpoint. Returns the new prefix. Raises `InputError` if the disk is
+    full; earlier checkpoints are then unchanged.
     """
     name = f"model.ckpt-{step}"
     prefix = os.path.join(directory, name)
     earlier = _listed(directory)
     try:
-        if resume:
-            text = json.dumps(resume._asdict()) + "\n"
+        if resume_state:
+            text = json.dumps(resume_state._asdict()) + "\n"
             files.write_text(prefix + _RESUME_STATE, text)
         tf1.write(prefix, arrays)
     except InputError:
@@ -142,7 +142,7 @@ def read_resume_state(prefix: str) -> ResumeState | None:
 
 
 def _write_list(directory: str, names: Sequence[str]) -> None:
-    """Writes `checkpoint`; newest last."""
+    """Writes the file `checkpoint`; the last name is the newest."""
     paths = [f"all_model_checkpoint_paths: {json.dumps(n)}" for n in names]
     lines = [f"model_checkpoint_path: {json.dumps(names[-1])}", *paths]
     files.write_text(os.path.join(directory, _LIST), "\n".join(lines) + "\n")
@@ -150,18 +150,18 @@ def _write_list(directory: str, names: Sequence[str]) -> None:
 
 
 def _listed(directory: str) -> list[str]:
-    """Returns the names, without directory, in `checkpoint`; newest last."""
+    """Returns the names in `checkpoint`, without directories, newest last."""
     path = os.path.join(directory, _LIST)
-    if not files.exists(path):  # A run may be killed before it writes it.
-        found = [
+    if not files.exists(path):  # A run may be killed before it writes the file.
+        indexed = [
             name.removesuffix(model_formats.INDEX)
             for name in files.list_directory(directory)
             if name.endswith(model_formats.INDEX)
         ]
-        return sorted((n for n in found if step_of(n) >= 0), key=step_of)
+        return sorted((n for n in indexed if step_of(n) >= 0), key=step_of)
     try:
         state = tf.train.get_checkpoint_state(directory)
-    except ValueError:  # It names no checkpoint.
+    except ValueError:  # The file names no checkpoint.
         state = None
     if state is None:
         raise InputError(

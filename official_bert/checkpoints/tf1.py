@@ -103,7 +103,7 @@ def write(prefix: str, arrays: Mapping[str, Any]) -> None:
         )
         for part in (_DATA, model_formats.INDEX):
             files.sync(temporary + part)
-        # The index last: data without an index is not a checkpoint.
+        # The index comes last: data without an index is not a checkpoint.
         for part in (_DATA, model_formats.INDEX):
             files.replace(temporary + part, prefix + part)
         files.sync(os.path.dirname(prefix) or ".")

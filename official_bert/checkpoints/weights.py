@@ -67,7 +67,7 @@ def shapes(config: BertConfig, num_classes: int = 2) -> Mapping[str, Shape]:
 @functools.lru_cache(maxsize=8)
 def _shapes(config_json: str, num_classes: int) -> Mapping[str, Shape]:
     config = BertConfig.from_dict(json.loads(config_json))
-    with tf.Graph().as_default():  # Its variables have no values.
+    with tf.Graph().as_default():  # In a graph, variables hold no values.
         pretraining = PretrainingModel(config)
         bert = pretraining.bert
         models: list[Any] = [
@@ -87,29 +87,31 @@ def names_of_model(names: Iterable[str], head: Head) -> list[str]:
     return [name for name in names if name.startswith(("bert/", *head.scopes))]
 
 
-def find_head(names: Iterable[str], known: str | None, where: str) -> Head:
+def find_head(names: Iterable[str], classifier: str | None, where: str) -> Head:
     """Returns the head of a model with weights of these names.
 
-    `known` is the `Head.name` of a classifier, if it is known; messages start
-    with `where`. Raises `InputError` if there are heads of several models, or a
+    The names do not tell the types of classifiers apart: `classifier` is the
+    `Head.name` of a classifier, or None if it is unknown. Messages start with
+    `where`. Raises `InputError` if there are heads of several models, or a
     classifier of unknown type.
     """
     scopes = (_MASKED_LM, _NEXT_SENTENCE, _SPANS, _OUTPUT)
     present = {s for name in names for s in scopes if name.startswith(s)}
-    fitting = [head for head in HEADS if set(head.scopes) == present]
-    if len(fitting) > 1:
-        fitting = [head for head in fitting if head.name == known]
-    if fitting:
-        return fitting[0]
+    candidates = [head for head in HEADS if set(head.scopes) == present]
+    if len(candidates) > 1:
+        candidates = [head for head in candidates if head.name == classifier]
+    if candidates:
+        return candidates[0]
     if present == {_OUTPUT}:
         raise InputError(
-            f"{where}: the type of its classifier, `output_weights`, is not in "
-            "task.json or in `architectures`. Pass --head: "
+            f"{where}: the type of its classifier, `output_weights`, must be "
+            "in task.json or in `architectures`. Otherwise, convert it with "
+            "convert_checkpoint.py and one of these values of --head: "
             f"{', '.join(CLASSIFIERS)}."
         )
     pattern = "|".join(f"^{re.escape(scope)}" for scope in sorted(present))
     raise InputError(
         f"{where}: a model must have one head. Received: "
-        f"{listed(sorted(present))}. Leave out all but one; --skip={pattern!r}"
-        " leaves out all."
+        f"{listed(sorted(present))}. Leave out the others with "
+        f"convert_checkpoint.py --skip, or all heads with --skip={pattern!r}."
     )

@@ -6,11 +6,11 @@ All texts of a batch are one row of code points, with a space after each:
 texts       "Ça!"  "한"
 points      Ç  a  !  _  한     _
 normalized  c  a  !  _  ᄒ ᅡ ᆫ _
-first       0  1  2  3  4  4  4  5      the point that each comes from
-last        0  1  2  3  4  4  4  5      the last one, if accents follow it
+first       0  1  2  3  4  4  4  5      the code point that each comes from
+last        0  1  2  3  4  4  4  5      the last one, with accents that follow
 ```
 
-The space is the only boundary that texts need, because no rule here reaches
+Texts need no other boundary than this space, because no rule here reaches
 beyond a space. Spans follow `official_bert.tokenization.alignment`.
 """
 
@@ -48,7 +48,7 @@ class Normalized(NamedTuple):
 def decode(texts: tf.Tensor) -> Decoded:
     """Returns the characters of texts, string [B], in UTF-8.
 
-    Bytes that are not valid are dropped, as by `FullTokenizer`.
+    Bytes that are not valid are dropped, as in `FullTokenizer`.
     """
     points, starts = tf.strings.unicode_decode_with_offsets(
         tf.strings.join([texts, " "]), "UTF-8", errors="ignore"
@@ -100,19 +100,20 @@ def _replace_final_sigmas(
 def _drop_marks(
     points: tf.Tensor, first: tf.Tensor, tables: UnicodeTables
 ) -> Normalized:
-    """Drops accents, and adds them to the spans of the characters before.
+    """Drops accents, and adds them to the spans of the characters before them.
 
-    `points` are decomposed characters. `first` is the index of the code point
-    in `Decoded` that each comes from.
+    `points` are decomposed characters. `first` is the index in `Decoded` of the
+    code point that each comes from.
     """
     kinds = tables.kinds.find(points)
     combining = tables.combining.find(points)
-    is_early = (combining[1:] > 0) & (combining[1:] < combining[:-1])
+    is_unsorted = (combining[1:] > 0) & (combining[1:] < combining[:-1])
     points, kinds, is_moved = tf.cond(
-        tf.reduce_any(is_early),
-        lambda: _sort_marks(points, kinds, combining, is_early),
+        tf.reduce_any(is_unsorted),
+        lambda: _sort_marks(points, kinds, combining, is_unsorted),
         lambda: (points, kinds, tf.zeros_like(points, tf.bool)),
     )
+    # Characters in one group have the same span.
     is_joined = (kinds == Kind.MARK) | is_moved
     # `alignment` puts spaces around Chinese characters.
     is_apart = (kinds == Kind.SPACE) | (kinds == Kind.CHINESE)
@@ -130,19 +131,20 @@ def _drop_marks(
 
 
 def _sort_marks(
-    points: tf.Tensor, kinds: tf.Tensor, combining: tf.Tensor, is_early: Any
+    points: tf.Tensor, kinds: tf.Tensor, combining: tf.Tensor, is_unsorted: Any
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Sorts the marks after each character by their combining classes.
 
-    Also returns, as bool, which characters are marks in a chunk (the text
-    between two spaces) where sorting changes the order. Such a mark shares the
-    span of the character before it.
+    `is_unsorted` says for each character except the first whether it is a mark
+    whose class is lower than the class before it. The third result is true for
+    marks in a chunk (the text between two spaces) in which sorting changes the
+    order. Such a mark shares the span of the character before it.
     """
     base = tf.cumsum(tf.cast(combining == 0, tf.int64))
     order = tf.argsort(base * 256 + tf.cast(combining, tf.int64), stable=True)
     chunks = tf.cumsum(tf.cast(kinds == Kind.SPACE, tf.int32))
     is_mixed = tf.math.unsorted_segment_max(
-        tf.cast(is_early, tf.int32), chunks[1:], chunks[-1] + 1
+        tf.cast(is_unsorted, tf.int32), chunks[1:], chunks[-1] + 1
     )
     is_moved = (tf.gather(is_mixed, chunks) > 0) & (combining > 0)
     return tf.gather(points, order), tf.gather(kinds, order), is_moved

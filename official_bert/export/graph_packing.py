@@ -35,7 +35,7 @@ def pack(
         segments: One or two, int32 [B, (tokens)] or [B, (words), (tokens)].
         seq_length: S, a number or int32 [].
         special_ids: The ids of [CLS] and [SEP].
-        padding_id: The id after the last [SEP].
+        padding_id: The id of the padding after the last [SEP].
         ends_empty: Whether an empty second segment is followed by [SEP], as in
             TensorFlow's own preprocessors, but not in the original.
 
@@ -64,7 +64,7 @@ def pack(
 
 
 def cut(
-    ids_a: Any, ids_b: Any, max_seq_length: int, how: LongDocuments
+    ids_a: Any, ids_b: Any, max_seq_length: int, long_documents: LongDocuments
 ) -> tuple[Any, Any, Any]:
     """Does the same as `documents.cut`, for int32 RaggedTensors [N, (tokens)].
 
@@ -74,10 +74,11 @@ def cut(
     """
     a, b = ids_a.row_lengths(), ids_b.row_lengths()
     room = max_seq_length - 2 - tf.minimum(b, 1)
-    if how.mode == "windows":
-        return _windows(ids_a, ids_b, room, how.stride)
+    if long_documents.mode == "windows":
+        return _windows(ids_a, ids_b, room, long_documents.stride)
     a, b = _truncated_lengths(a, b, room)
-    keep = _head_and_tail if how.mode == "head_tail" else _head
+    is_head_tail = long_documents.mode == "head_tail"
+    keep = _head_and_tail if is_head_tail else _head
     return keep(ids_a, a), keep(ids_b, b), tf.range(ids_a.nrows())
 
 
@@ -122,7 +123,10 @@ def _head_and_tail(ids: Any, lengths: Any) -> Any:
 def _windows(
     ids_a: Any, ids_b: Any, room: Any, stride: int
 ) -> tuple[Any, Any, Any]:
-    """Returns windows of the longer text, each with the whole shorter text."""
+    """Returns windows of the longer text, each with the shorter text.
+
+    The shorter text is truncated to half of the room.
+    """
     a, b = ids_a.row_lengths(), ids_b.row_lengths()
     short, long = tf.minimum(tf.minimum(a, b), room // 2), tf.maximum(a, b)
     size = room - short

@@ -40,7 +40,7 @@ class GraphTokenizer:
     It contains the Unicode tables of the Python version that creates it. To
     run, it needs TensorFlow and the operations of `tensorflow_text`.
     `vocab` is {token: id}. Raises `InputError` if the vocabulary cannot be
-    read, or lacks "[UNK]", "[CLS]" or "[SEP]".
+    read, lacks "[UNK]", "[CLS]" or "[SEP]", or has a token that is too long.
     """
 
     def __init__(self, vocab_file: str, do_lower_case: bool):
@@ -52,10 +52,12 @@ class GraphTokenizer:
         self.vocab = vocab
         self._tables = make_tables(do_lower_case)
         self._max_characters = WordpieceTokenizer({}).max_input_chars_per_word
-        # A character that no token contains.
-        known = set().union(*vocab)
+        # A character that no token contains, as a word that becomes [UNK].
+        vocab_characters = set().union(*vocab)
         private = map(chr, itertools.count(0xE000))
-        self._unknown_word = next(c for c in private if c not in known)
+        self._unknown_word = next(
+            char for char in private if char not in vocab_characters
+        )
         # Blank lines, tokens with spaces and "##" alone match no word.
         tokens = [t for t in vocab if t != "##" and t.split() == [t]]
         self._ids = tf.constant([vocab[t] for t in tokens], tf.int32)
@@ -92,7 +94,7 @@ class GraphTokenizer:
     def tokenize_words_with_offsets(
         self, texts: tf.Tensor
     ) -> list[tf.RaggedTensor]:
-        """Returns token ids by word and the bytes of the text they come from.
+        """Returns token ids by word, and the spans of the tokens in bytes.
 
         ```
         "Ça coûte" -> [[ca], [co, ##ute]], [[0], [4, 6]], [[3], [6, 10]]
@@ -100,7 +102,7 @@ class GraphTokenizer:
 
         For strings [B] in UTF-8: int32 token ids; int64 bytes at which tokens
         begin; int64 bytes before which they end; all [B, (words), (tokens)].
-        The spans are those of `Tokenizer.tokenize_with_offsets`, in bytes.
+        `Tokenizer.tokenize_with_offsets` gives the same spans in characters.
         """
         decoded = decode(texts)
         words = self.split(decoded)
@@ -137,7 +139,7 @@ class GraphTokenizer:
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
         """Returns words, strings [B, (words)] as in the text, and their ids.
 
-        Bytes that are not valid are dropped at the ends of words only.
+        Bytes that are not valid are dropped, except those inside a word.
         """
         ids, starts, limits = self.tokenize_words_with_offsets(texts)
         start = tf.reduce_min(starts.values, axis=1)
@@ -165,7 +167,7 @@ class GraphTokenizer:
         return Words(texts, text_indices, chars, starts)
 
     def _with_ids(self, tokens: tf.RaggedTensor) -> tf.RaggedTensor:
-        # The operation numbers the tokens that it was given, without gaps.
+        # The operation returns indices of the list `tokens`, not ids.
         return tokens.with_values(tf.gather(self._ids, tokens.values))
 
 

@@ -11,9 +11,12 @@ from official_bert.errors import short_reason
 
 
 def write(
-    module: Any, path: str, signatures: Any, others: Mapping[str, bytes] = {}
+    module: Any,
+    path: str,
+    signatures: Any,
+    extra_files: Mapping[str, bytes] = {},
 ) -> None:
-    """Writes a SavedModel with `others`, {path in its directory: content}.
+    """Writes a SavedModel and extra files, {path in its directory: content}.
 
     An interrupted export changes nothing. Raises `InputError` if the files
     cannot be written.
@@ -23,10 +26,10 @@ def write(
             tf.saved_model.save(module, directory, signatures)
         except tf.errors.OpError as error:
             raise OSError(short_reason(error)) from error
-        for name, content in others.items():
-            other = os.path.join(directory, name)
-            files.make_directory(os.path.dirname(other))
-            with files.writing(other) as file:
+        for name, content in extra_files.items():
+            extra_file = os.path.join(directory, name)
+            files.make_directory(os.path.dirname(extra_file))
+            with files.writing(extra_file) as file:
                 file.write(content)
 
 

@@ -1,7 +1,7 @@
 """Exports BERT as a TF Hub encoder: a SavedModel that can be fine-tuned.
 
-The interface is that of the encoders published by TensorFlow ("Common
-SavedModel APIs for text tasks" in TensorFlow's documentation), with the
+The module has the interface of the encoders that TensorFlow publishes ("Common
+SavedModel APIs for text tasks" in TensorFlow's documentation), and the
 signatures of the original implementation's modules. It can be loaded with
 TensorFlow alone.
 """
@@ -29,9 +29,9 @@ Tensors = dict[str, Any]
 class Exported(NamedTuple):
     """The contents of an exported module."""
 
-    num_weights: int  # Number of weights of the encoder.
+    num_weights: int  # Number of parameters of the encoder.
     has_masked_lm: bool  # Whether the module has `mlm`.
-    left_out: list[str]  # Names not exported, without optimizer state.
+    left_out: list[str]  # Names of the other weights in the checkpoint.
 
 
 def export(model_files: ModelFiles, export_path: str) -> Exported:
@@ -69,8 +69,8 @@ def export(model_files: ModelFiles, export_path: str) -> Exported:
     )
     logging.info("Writing %s", export_path)
     signatures = _signatures(model.bert, module)
-    others = {hub.CONFIG: config.to_json_string().encode()}
-    saved_model.write(module, export_path, signatures, others)
+    config_file = {hub.CONFIG: config.to_json_string().encode()}
+    saved_model.write(module, export_path, signatures, config_file)
     left_out = [
         name
         for name in loading.open_arrays(loaded.source).shapes
@@ -122,7 +122,7 @@ def _random_bits(site: int, shape: Any) -> Any:
 def _trainable(
     call: Any, input_names: Iterable[str], weights: Iterable[Any]
 ) -> Any:
-    """Returns a callable to save that has its weights when it is loaded."""
+    """Returns a callable to save, which still has its weights when loaded."""
     # A tf.Module would lose its `variables`.
     saved = tf.train.Checkpoint()
     saved.variables = [weight.value for weight in weights]

@@ -1,8 +1,8 @@
 """Exports a tokenizer as a TF Hub preprocessor, a SavedModel.
 
-The interface is that of the preprocessors published by TensorFlow ("Common
-SavedModel APIs for text tasks" in TensorFlow's documentation). Tokens are those
-of `FullTokenizer`. It can be loaded with TensorFlow and `tensorflow_text`.
+It has the interface of the preprocessors that TensorFlow publishes ("Common
+SavedModel APIs for text tasks" in TensorFlow's documentation), and makes the
+tokens of `FullTokenizer`. TensorFlow and `tensorflow_text` can load it.
 """
 
 from typing import Any
@@ -34,8 +34,8 @@ def export(
     * `preprocessor(texts)`: string [B] -> `input_word_ids`, `input_mask`,
       `input_type_ids`, each int32 [B, seq_length];
     * `preprocessor.tokenize(texts)` -> int32 [B, (words), (tokens)];
-    * `preprocessor.tokenize_with_offsets(texts)` -> a list of the same and, as
-      int64, the bytes at which each token begins and before which it ends;
+    * `preprocessor.tokenize_with_offsets(texts)` -> a list of the same ids and,
+      as int64, the bytes at which each token begins and before which it ends;
     * `preprocessor.tokenize.get_special_tokens_dict()` -> int32 [] each:
       `vocab_size`, `start_of_sequence_id`, `end_of_segment_id`, and if the
       vocabulary has them, `padding_id` and `mask_id`;
@@ -57,8 +57,8 @@ def _make_module(vocab_file: str, do_lower_case: bool, seq_length: int) -> Any:
     special_ids = text_inputs.special_ids(vocab)
     padding_id = vocab.get("[PAD]", 0)
 
-    # Arguments missing in a call of the loaded function are taken from the
-    # defaults of the saved one.
+    # If a call of the loaded function omits an argument, it gets the default of
+    # the saved function.
     def pack(
         segments: list[tf.RaggedTensor], seq_length: Any = seq_length
     ) -> dict[str, tf.Tensor]:

@@ -1,6 +1,6 @@
-"""The treatment of every Unicode character, as tables in the graph.
+"""How each Unicode character is normalized, as tables in the graph.
 
-They are filled from `official_bert.tokenization` and Python's Unicode tables.
+The tables are made from `official_bert.tokenization` and `unicodedata`.
 `graph_normalizer` does everything that depends on the surrounding characters.
 """
 
@@ -31,7 +31,7 @@ class Kind(enum.IntEnum):
     LETTER = 0
     MARK = 1  # An accent that is dropped.
     PUNCTUATION = 2  # A word of its own.
-    CHINESE = 3  # A word of its own, to which following accents do not belong.
+    CHINESE = 3  # A word of its own, without the accents that follow it.
     SPACE = 4
 
 
@@ -40,7 +40,7 @@ class Casing(enum.IntEnum):
 
     NEITHER = 0
     CASED = 1
-    IGNORED = 2  # The next character decides.
+    IGNORED = 2  # As if the character were absent.
 
 
 class PagedTable:
@@ -82,7 +82,7 @@ def make_tables(do_lower_case: bool) -> UnicodeTables:
     points = [
         point
         for point in range(NUM_CODE_POINTS)
-        # All others are letters: unassigned, private use and surrogates.
+        # The others are letters: unassigned, private use and surrogates.
         if unicodedata.category(chr(point)) not in ("Cn", "Co", "Cs")
         or characters.is_chinese(chr(point))
     ]
@@ -121,7 +121,8 @@ def _kind(char: str, drops_marks: bool) -> Kind:
 def _casing(char: str) -> Casing:
     if characters.is_removed(char):
         return Casing.IGNORED
-    # Found with `str.lower`: if it ignores the character, it looks at the "a".
+    # `str.lower` shows it: the "Σ" becomes "ς" if the character is cased, or if
+    # it is ignored, because an "a" comes before it.
     if not f"a{char}Σ".lower().endswith("ς"):
         return Casing.NEITHER
     is_cased = f"{char}Σ".lower().endswith("ς")

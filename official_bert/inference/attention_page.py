@@ -10,8 +10,8 @@ from official_bert.errors import InputError
 from official_bert.inference.trained_models import LoadedBert
 from official_bert.options import VisualizeAttention
 
-# A page with more is too large for a browser. For BERT-Base, this is a text of
-# 341 tokens and a page of 45 MB.
+# A page with more is too large for a browser. The limit for BERT-Base is a text
+# of 341 tokens and a page of 45 MB.
 _MAX_PROBABILITIES = 1 << 24
 
 
@@ -41,9 +41,9 @@ def compute(
     texts = (text_a, text_b or "")
     ids_a, ids_b = model.tokenizer.tokenize_lines_to_ids(texts)
     if not ids_a:
-        raise InputError(f"--text_a={text_a!r} has no tokens. Use words.")
+        raise InputError(f"--text_a={text_a!r} has no tokens. Add words.")
     if text_b and not ids_b:
-        raise InputError(f"--text_b={text_b!r} has no tokens. Use words.")
+        raise InputError(f"--text_b={text_b!r} has no tokens. Add words.")
     num_tokens = len(ids_a) + len(ids_b) + (3 if ids_b else 2)
     where = "--text_a and --text_b" if text_b else "--text_a"
     model.require_length(num_tokens, max_seq_length, where)

@@ -1,4 +1,4 @@
-"""Shows on a web page how similar a word's vectors are between contexts.
+"""Shows on a web page how similar a word's vectors are in different contexts.
 
 A word has one vector in the embedding table, but its vectors in the layers
 depend on the sentence: the vectors of "apple", the fruit, and "Apple", the
@@ -44,11 +44,12 @@ def find(
     occurrences.
     """
     tokenizer = model.tokenizer
-    wanted = tokenizer.tokenize(word)
-    if not wanted or tokenizer.wordpiece_tokenizer.unk_token in wanted:
+    word_tokens = tokenizer.tokenize(word)
+    unknown = tokenizer.wordpiece_tokenizer.unk_token
+    if not word_tokens or unknown in word_tokens:
         raise InputError(
             f"--word={word!r} is not in the vocabulary. Its tokens: "
-            f"{wanted or 'none'}. Choose another word."
+            f"{word_tokens or 'none'}. Choose another word."
         )
     contexts = []
     for number, text in files.numbered_lines(input_file):
@@ -57,7 +58,7 @@ def find(
         where = f"{input_file}:{number}"
         tokens, spans = tokenizer.tokenize_with_offsets(text)
         model.require_length(len(tokens) + 2, max_seq_length, where)
-        occurrences = _find_words(tokens, wanted)
+        occurrences = _find_word(tokens, word_tokens)
         if not occurrences:
             raise InputError(
                 f"{where}: the sentence must contain the word {word!r}. "
@@ -75,22 +76,24 @@ def find(
     return contexts
 
 
-def _find_words(tokens: list[str], wanted: list[str]) -> list[tuple[int, int]]:
-    """Returns (first, last) where tokens[first:last] are the whole words."""
+def _find_word(
+    tokens: list[str], word_tokens: list[str]
+) -> list[tuple[int, int]]:
+    """Returns (first, last) where tokens[first:last] are a whole word."""
     occurrences = []
-    for first in range(len(tokens) - len(wanted) + 1):
-        last = first + len(wanted)
+    for first in range(len(tokens) - len(word_tokens) + 1):
+        last = first + len(word_tokens)
         continues = last < len(tokens) and tokens[last].startswith("##")
-        if tokens[first:last] == wanted and not continues:
+        if tokens[first:last] == word_tokens and not continues:
             occurrences.append((first, last))
     return occurrences
 
 
 def compare(model: LoadedBert, contexts: list[Context]) -> np.ndarray:
-    """Returns cosine similarities of the word in N contexts: [1 + L, N, N].
+    """Returns cosine similarities of the word in N contexts.
 
-    They are float32, of the embeddings and of each layer's outputs. A word's
-    vector is the mean of the vectors of its tokens.
+    The array is float32 [1 + L, N, N]: first for the embeddings, then for the
+    outputs of each layer. A word's vector is the mean of its tokens' vectors.
     """
     bar = progress.bar(contexts, description="Reading", unit=" sentences")
     vectors = np.stack([_word_vectors(model, c) for c in bar], axis=1)

@@ -64,7 +64,7 @@ def _read_answers(path: str) -> list[dict[str, Any]]:
 
 
 def _make_finetuning_table(runs: dict[str, str]) -> Table:
-    """Returns the accuracies of {name: run}, and of a constant answer."""
+    """Returns the accuracies of {name: directory}, and of a constant answer."""
     accuracies = {}
     for name, run in runs.items():
         results = json_files.read_object(f"{run}/eval_results.json")
@@ -102,7 +102,7 @@ def _make_pretraining_table(data: str) -> Table:
 def most_frequent_token(data: str) -> tuple[str, float]:
     """Returns the most frequent token of `held_out.txt`, and its share.
 
-    The share is the expected accuracy of that answer for every [MASK].
+    The share is the expected accuracy if this token is always the answer.
     """
     tokenizer = Tokenizer(f"{data}/vocab.txt")
     counts = collections.Counter(
@@ -115,7 +115,7 @@ def most_frequent_token(data: str) -> tuple[str, float]:
 
 
 def _plot(scalar: str, runs: dict[str, str]) -> str:
-    """Returns an `svg` element with the training losses of {name: run}."""
+    """Returns an `svg` element with a loss curve for each {name: directory}."""
     with figures.figure(8, 3) as figure:
         axis = figure.subplots()
         for color, (name, run) in zip(_COLORS, runs.items(), strict=False):

@@ -17,7 +17,7 @@ from official_bert.inputs import padding, text_inputs, tfrecords
 from official_bert.inputs.schemas import text_schema
 from official_bert.options import ExtractFeatures
 
-# Limits of a chunk. The lines of a chunk are sorted by length.
+# Limits of a chunk of lines, which are sorted by length to make batches.
 _CHUNK_LINES = 4096
 _CHUNK_BYTES = 2**27
 
@@ -99,7 +99,7 @@ class FeatureExtractor:
         ):
             for index, array in zip(indices, values, strict=True):
                 if self.options.pooling == "none":
-                    # Copied, or the array of the whole batch would be kept.
+                    # A view would keep the array of the whole batch in memory.
                     array = array[: lengths[index]].copy()
                 vectors[index] = array
         return vectors
@@ -117,7 +117,7 @@ class FeatureExtractor:
 
 
 def split_pair(line: str) -> tuple[str, str]:
-    """Splits a line at its last ` ||| `; without one, text B is "".
+    """Splits a line at its last ` ||| `. If it has none, text B is "".
 
     As in the original implementation, the line is stripped.
     """
@@ -141,7 +141,10 @@ def pool(layers: Any, input_mask: Any, pooling: str) -> Any:
 
 
 def run(options: ExtractFeatures) -> None:
-    """Writes the vectors of all lines; after an `InputError`, no file."""
+    """Writes the vectors of all lines.
+
+    Raises `InputError` if the input is invalid; then nothing is written.
+    """
     path = options.input_file
     num_lines = sum(1 for _ in files.read_lines(path))
     if not num_lines:
@@ -165,7 +168,7 @@ def run(options: ExtractFeatures) -> None:
 def json_bytes(line: LineVectors, layers: Sequence[int]) -> bytes:
     """Returns a JSON object with the keys of the 2018 release.
 
-    Values are rounded to six decimals. Pooled vectors give the second form::
+    Values are rounded to six decimals. The second form is for pooled vectors::
 
         {"linex_index": 0, "features": [{"token": "[CLS]", "layers":
             [{"index": -1, "values": [0.1, ...]}, ...]}, ...]}

@@ -34,12 +34,12 @@ Answerer = Predictor | FillMask | Scorer
 
 
 class Item(NamedTuple):
-    """An input: the argument of `Task.parse`, and how the output shows it.
+    """An input: the value to parse, and how the output shows it.
 
     For a row of a table, `shown` has all cells; for a sentence, its words.
     """
 
-    given: Any
+    value: Any
     shown: Any
 
 
@@ -62,8 +62,8 @@ def load(options: Predict) -> Answerer:
 def _override(task: Any, options: Predict) -> Any:
     """Returns the task with the columns and the threshold of the flags."""
     if isinstance(task, TextTask) and options.text_a_column:
-        given = (options.text_a_column, options.text_b_column)
-        names = tuple(name for name in given if name)
+        pair = (options.text_a_column, options.text_b_column)
+        names = tuple(name for name in pair if name)
         columns = (task.columns or TextColumns(names))._replace(names=names)
         task = dataclasses.replace(task, columns=columns)
     has_columns = isinstance(task, TextTask | ChoiceTask) and task.columns
@@ -84,17 +84,18 @@ def run(answerer: Answerer, options: Predict) -> None:
     on standard output, earlier chunks have been written. At a terminal, the
     error is shown and the next line is read.
     """
-    kind = options.resolved_format
+    file_format = options.resolved_format
     rows = _rows(answerer, options)
-    separator, mark = ",", ""
-    if options.writes_csv and kind == "csv" and _can_reread(options.input_file):
-        separator, mark = tables.csv_style(options.input_file)
+    separator, byte_order_mark = ",", ""
+    reads_csv = file_format == "csv" and _can_reread(options.input_file)
+    if options.writes_csv and reads_csv:
+        separator, byte_order_mark = tables.csv_style(options.input_file)
     is_interactive = options.input_file == "-" and sys.stdin.isatty()
     with _open_output(options.output_file) as file:
         num_written = 0
         for chunk in read_chunks(options, rows):
             try:
-                answered = _answer_chunk(answerer, chunk, kind)
+                answered = _answer_chunk(answerer, chunk, file_format)
             except InputError as error:
                 if not is_interactive:
                     raise
@@ -102,8 +103,8 @@ def run(answerer: Answerer, options: Predict) -> None:
                 continue
             if options.writes_csv:
                 is_first = num_written == 0
-                text = _to_csv(answered, separator, has_header=is_first)
-                text = mark + text if is_first else text
+                text = byte_order_mark if is_first else ""
+                text += _to_csv(answered, separator, has_header=is_first)
             else:
                 text = _to_json_lines(answered)
             file.write(text.encode("utf-8"))
@@ -132,42 +133,43 @@ def _rows(
     Each comes with FILE:LINE or FILE. Returns None if the input has one example
     per line.
     """
-    path, kind = options.input_file, options.resolved_format
+    path, file_format = options.input_file, options.resolved_format
     if path == "-" or not isinstance(answerer, Predictor):
         return None
     task = answerer.task
     if isinstance(task, TaggingTask) and _is_conll(task, options):
         sentences = task.columns.read_file(path, needs_tags=False)
-        return ((path, Item(each, each.words)) for each in sentences)
-    if kind == "text" or (kind == "jsonl" and not options.text_a_column):
+        return ((path, Item(s, s.words)) for s in sentences)
+    has_columns = file_format != "jsonl" or options.text_a_column
+    if file_format == "text" or not has_columns:
         return None
     if isinstance(task, TextTask) and task.columns:
         names, has_header = task.columns
-        both = ("--text_column", "--text_b_column")
-        flags = dict(zip(names, both, strict=False))
+        flag_names = ("--text_column", "--text_b_column")
+        flags = dict(zip(names, flag_names, strict=False))
     elif isinstance(task, ChoiceTask):
         names, has_header = task.columns.required, task.columns.has_header
         flags = {}
     else:
         return None
-    rows = tables.read(path, kind, has_header=has_header, flags=flags)
+    rows = tables.read(path, file_format, has_header=has_header, flags=flags)
     return _table_rows(rows, names)
 
 
 def _table_rows(
     rows: Iterable[tables.Row], names: Sequence[str]
 ) -> Iterator[tuple[str, Item]]:
-    """Yields FILE:LINE and row; the task is given the columns `names`, or all.
+    """Yields FILE:LINE and row. The task parses the columns `names`, or all.
 
     Warns at the end if texts are empty.
     """
     empty = []
     for row in rows:
-        given = {name: row.text(name) for name in names} or row.cells
-        if names and not "".join(given.values()).strip():
+        texts = {name: row.text(name) for name in names}
+        if names and not "".join(texts.values()).strip():
             empty.append(row.where)
         cells = {name: row.cells[name] for name in row.columns}
-        yield row.where, Item(given, cells)
+        yield row.where, Item(texts or row.cells, cells)
     if empty:
         logging.warning(
             "Rows with empty texts: %s. Their predictions are meaningless",
@@ -176,15 +178,15 @@ def _table_rows(
 
 
 def _can_reread(path: str) -> bool:
-    """Whether a path is a file. A pipe would lose the lines that are read."""
+    """Whether a path can be read twice: it is a file, not a pipe."""
     return os.path.isfile(path) or files.is_remote(path)
 
 
 def _is_conll(task: TaggingTask, options: Predict) -> bool:
-    path, kind = options.input_file, options.resolved_format
-    if kind == "conll":
+    path, file_format = options.input_file, options.resolved_format
+    if file_format == "conll":
         return True
-    if options.input_format != "auto" or kind == "jsonl":
+    if options.input_format != "auto" or file_format == "jsonl":
         return False
     if not _can_reread(path) or not task.columns.recognizes(path):
         return False
@@ -200,11 +202,11 @@ def _is_conll(task: TaggingTask, options: Predict) -> bool:
 def read_chunks(
     options: Predict, rows: Iterator[tuple[str, Any]] | None
 ) -> Iterator[list[tuple[str, Any]]]:
-    """Yields chunks of rows or, without rows, of pairs of FILE:LINE and a line.
+    """Yields chunks of `rows` or, if it is None, of (FILE:LINE, line) pairs.
 
     On standard input, a chunk has only lines that have arrived, so that no line
     waits for the next. Raises `InputError` if a file is not UTF-8; for standard
-    input, `parse` raises it.
+    input, `_parse` raises it.
     """
     path = options.input_file
     is_stdin = path == "-"
@@ -243,23 +245,23 @@ def _lines(
 
 
 def _arrived_lines(stream: BinaryIO) -> Iterator[list[str]]:
-    """Yields the lines that have arrived, waiting for at least some bytes."""
-    rest = b""
-    # `read1` returns the bytes there are; `read` would wait for more.
+    """Yields lists of lines, as soon as the lines have arrived."""
+    incomplete = b""
+    # `read1` returns the bytes that have arrived; `read` would wait for more.
     while data := stream.read1(_READ_SIZE):  # type: ignore[attr-defined]
-        *lines, rest = (rest + data).split(b"\n")
+        *lines, incomplete = (incomplete + data).split(b"\n")
         yield [_decode(line) for line in lines]
-    if rest:
-        yield [_decode(rest)]
+    if incomplete:
+        yield [_decode(incomplete)]
 
 
 def _decode(line: bytes) -> str:
-    # Bytes that are not UTF-8 become surrogates, which `parse` reports.
+    # Bytes that are not UTF-8 become surrogates, which `_parse` reports.
     return line.decode("utf-8", "surrogateescape").replace("\r", "")
 
 
 def _answer_chunk(
-    answerer: Answerer, chunk: list[tuple[str, Any]], kind: str
+    answerer: Answerer, chunk: list[tuple[str, Any]], file_format: str
 ) -> list[tuple[Any, dict[str, Any]]]:
     """Returns pairs of an input, as the output shows it, and its answer."""
     items = []
@@ -267,14 +269,15 @@ def _answer_chunk(
         if isinstance(line, Item):
             items.append(line)
         else:
-            value = _parse(line, where, kind)
+            value = _parse(line, where, file_format)
             items.append(Item(value, value))
     examples: list[Any] = [
-        answerer.parse(item.given, where)
+        answerer.parse(item.value, where)
         for item, (where, _) in zip(items, chunk, strict=True)
     ]
     answers = answerer.answer(examples)
-    return [(i.shown, a) for i, a in zip(items, answers, strict=True)]
+    shown = (item.shown for item in items)
+    return list(zip(shown, answers, strict=True))
 
 
 def _to_json_lines(answered: list[tuple[Any, dict[str, Any]]]) -> str:
@@ -305,9 +308,9 @@ def _to_csv(
                 added[f"predicted_{name}"] = ",".join(value)
             else:
                 added[f"predicted_{name}"] = value
-        if taken := sorted(added.keys() & cells.keys()):
+        if repeated := sorted(added.keys() & cells.keys()):
             raise InputError(
-                f"The input already has the columns {listed(taken)}. Rename "
+                f"The input already has the columns {listed(repeated)}. Rename "
                 "them, or write a .jsonl file."
             )
         rows.append(cells | added)
@@ -321,7 +324,7 @@ def _to_csv(
     return text.getvalue()
 
 
-def _parse(line: str, where: str, kind: str) -> Any:
+def _parse(line: str, where: str, file_format: str) -> Any:
     """Returns the JSON value of a line in the format text, tsv or jsonl.
 
     Raises `InputError` if the line is not UTF-8 or not in the format.
@@ -335,9 +338,9 @@ def _parse(line: str, where: str, kind: str) -> Any:
             "Convert it: `iconv -f ENCODING -t UTF-8`, where ENCODING is often "
             "WINDOWS-1252."
         ) from error
-    if kind == "text":
+    if file_format == "text":
         return line
-    if kind == "tsv":
+    if file_format == "tsv":
         cells = line.split("\t")
         if len(cells) > 2:
             raise InputError(

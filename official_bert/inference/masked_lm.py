@@ -16,7 +16,7 @@ from official_bert.inputs import padding, text_inputs
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.tokenization import Tokenizer
 
-# Scoring masks one token per sequence; this many sequences are in memory.
+# The number of sequences in memory in scoring, which makes one per token.
 _BLOCK = 4096
 
 
@@ -54,8 +54,8 @@ class MaskedLanguageModel:
     def encode(self, given: Any, where: str) -> tuple[str, list[int]]:
         """Returns a text, or the `text` of an object, and its token ids.
 
-        Raises `InputError`, whose message starts with `where`, if it is not a
-        text or too long.
+        Raises `InputError`, whose message starts with `where`, if there is no
+        text, or it is too long.
         """
         text = given.get("text") if isinstance(given, dict) else given
         if not isinstance(text, str):

@@ -39,7 +39,7 @@ class Predictor:
         self.task = finetuned.task
         self.tokenizer = finetuned.tokenizer
         self.max_seq_length = finetuned.max_seq_length
-        self._has_warned = False  # Of truncated texts.
+        self._has_warned = False  # About truncated texts.
         forward = functools.partial(
             Forward,
             self.task,
@@ -47,7 +47,7 @@ class Predictor:
             max_seq_length=self.max_seq_length,
             pad_to=self.task.pad_to,
         )
-        # Batches are always full, so a single input has a batch size of 1.
+        # `Forward` fills up every batch, so a single input needs batch size 1.
         self._forward_one = forward(batch_size=1)
         self._forward_many = forward(batch_size=batch_size)
 
@@ -102,7 +102,7 @@ class Predictor:
             raise InputError(
                 f"`chunk_size` must be at least 1. Received: {chunk_size}."
             )
-        if hasattr(items, "columns"):  # Iterating over it yields their names.
+        if hasattr(items, "columns"):  # Iteration would yield their names.
             raise InputError(
                 "`items` must not be a DataFrame. Pass a column, such as "
                 'df["text"], or df.to_dict("records") for a model with columns.'
@@ -132,7 +132,7 @@ class Predictor:
         for features in self.task.featurize(
             examples, self.tokenizer, self.max_seq_length
         ):
-            self._warn_of_truncation(features.lengths)
+            self._warn_if_truncated(features.lengths)
             is_one = len(features.lengths) == 1
             forward = self._forward_one if is_one else self._forward_many
             logits = forward.run(features).logits
@@ -142,8 +142,8 @@ class Predictor:
             for example, answer in zip(examples, answers, strict=True)
         ]
 
-    def _warn_of_truncation(self, lengths: Sequence[int]) -> None:
-        """Warns once if many texts fill the length of the model's training."""
+    def _warn_if_truncated(self, lengths: Sequence[int]) -> None:
+        """Warns once if many texts are as long as the maximum, or longer."""
         if self._has_warned or not self.task.truncates:
             return
         num_full = sum(length >= self.max_seq_length for length in lengths)

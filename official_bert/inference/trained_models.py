@@ -121,7 +121,7 @@ def load_masked_lm(
         model,
         model_files,
         (MASK,),
-        # Not used; models trained on masked LM alone do not have them.
+        # Not used; models that were trained on masked LM alone lack them.
         may_initialize="^bert/pooler/|^cls/seq_relationship/",
         may_skip=tf1.OPTIMIZER_STATE,
     )
@@ -157,7 +157,7 @@ def load_huggingface(model_files: ModelFiles) -> FinetunedModel:
                 "or to answer questions. Received: a model with the head "
                 f"{model.head.name}."
             )
-    # Taggers and models of SQuAD do not use the pooler.
+    # Taggers and SQuAD models may lack the pooler, which they do not use.
     return _load_task(
         task, directory, model_files, may_initialize="^bert/pooler/"
     )

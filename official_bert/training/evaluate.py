@@ -253,7 +253,7 @@ class Evaluations:
                 )
                 files.make_directory(best)
                 arrays = {name: w.numpy() for name, w in self._weights.items()}
-                run_directory.save(best, step, arrays, resume=None, keep=1)
+                run_directory.save(best, step, arrays, None, keep=1)
             lines = [json.dumps(entry) + "\n" for entry in self._history]
             files.write_text(self._path, "".join(lines))
         names = (self._metric, "eval_loss", "masked_lm_loss", "lm_loss")

@@ -74,33 +74,33 @@ def test_checkpoint_of_the_original_is_loaded_by_name(golden, name):
 
 
 def test_all_missing_unused_and_misshapen_weights_are_listed(prefix):
-    mine = {"a/kernel": tf.Variable(tf.zeros([3, 2]))}
-    mine |= {f"w_{number:02}": tf.Variable(0.0) for number in range(50)}
+    weights = {"a/kernel": tf.Variable(tf.zeros([3, 2]))}
+    weights |= {f"w_{number:02}": tf.Variable(0.0) for number in range(50)}
     with pytest.raises(InputError) as caught:
-        loading.load(mine, prefix)
+        loading.load(weights, prefix)
     message = str(caught.value)
     assert "\n  missing: w_00\n" in message
     assert "  missing: w_39\n  ... and 13 more\n" in message
     with pytest.raises(InputError) as caught:
-        loading.load(mine, prefix, may_initialize="^w_")
+        loading.load(weights, prefix, may_initialize="^w_")
     assert "unused: global_step" in str(caught.value)
     wrong = "wrong shape: a/kernel is [2, 3] in the checkpoint and [3, 2]"
     assert wrong in str(caught.value)
-    assert not mine["a/kernel"].numpy().any()
+    assert not weights["a/kernel"].numpy().any()
 
 
 def test_variable_of_another_shape_is_initialized_if_both_flags_match(prefix):
-    mine = {"a/kernel": tf.Variable([1.0]), "cls/b": tf.Variable([5.0])}
+    weights = {"a/kernel": tf.Variable([1.0]), "cls/b": tf.Variable([5.0])}
     initialize, skip = "^a/kernel$|^cls/", f"^a/kernel$|{tf1.OPTIMIZER_STATE}"
     for patterns in [(initialize, tf1.OPTIMIZER_STATE), ("^cls/", skip)]:
-        given = dict(zip(("may_initialize", "may_skip"), patterns, strict=True))
+        flags = dict(zip(("may_initialize", "may_skip"), patterns, strict=True))
         with pytest.raises(InputError, match="wrong shape: a/kernel"):
-            loading.load(mine, prefix, **given)
+            loading.load(weights, prefix, **flags)
     loaded = loading.load(
-        mine, prefix, may_initialize=initialize, may_skip=skip
+        weights, prefix, may_initialize=initialize, may_skip=skip
     )
     assert loaded.initialized == ["cls/b", "a/kernel"]
-    assert [variable.numpy() for variable in mine.values()] == [[1.0], [5.0]]
+    assert [variable.numpy() for variable in weights.values()] == [[1.0], [5.0]]
 
 
 def test_texts_instead_of_numbers_are_an_error(tmp_path):
@@ -122,8 +122,8 @@ def test_each_array_is_read_once_in_the_order_of_the_file(
     names, original = [], tf1.read_array
     monkeypatch.setattr(tf1, "read_array", read_array)
     save(tmp_path, 1)
-    mine = {n: tf.Variable(ARRAYS[n]) for n in sorted(ARRAYS, reverse=True)}
-    loading.load_newest(mine, str(tmp_path))
+    weights = {n: tf.Variable(ARRAYS[n]) for n in sorted(ARRAYS, reverse=True)}
+    loading.load_newest(weights, str(tmp_path))
     assert names == sorted(ARRAYS)
 
 
@@ -150,10 +150,10 @@ def test_newest_checkpoints_are_kept_and_found(tmp_path, scheme):
     assert tf.train.latest_checkpoint(folder) == prefix
     assert run_directory.read_resume_state(prefix) == (10, 80)
     assert len(os.listdir(tmp_path)) == 2 * 3 + 1
-    # So the directory can be moved.
+    # Paths without directories, so that the directory can be moved.
     assert "/" not in (tmp_path / "checkpoint").read_text()
     assert (load(folder) == 10).all()
-    (tmp_path / "checkpoint").unlink()  # Not 5, which sorts behind 10.
+    (tmp_path / "checkpoint").unlink()  # As text, 5 would come after 10.
     assert run_directory.latest(folder) == prefix
 
 
@@ -219,12 +219,12 @@ def test_checkpoint_of_another_program_may_lack_resume_state_and_step(prefix):
 def test_saving_an_earlier_step_forgets_later_checkpoints(tmp_path):
     for step in (5, 10, 15):
         save(tmp_path, step, keep=5)
-    listed = tmp_path / "checkpoint"
-    text = listed.read_text()
-    listed.write_text(text.replace("model.ckpt-15", "model.ckpt-5", 1))
+    list_file = tmp_path / "checkpoint"
+    text = list_file.read_text()
+    list_file.write_text(text.replace("model.ckpt-15", "model.ckpt-5", 1))
     assert run_directory.latest(str(tmp_path)).endswith("model.ckpt-5")
     prefix = save(tmp_path, 10, keep=5)
-    assert "model.ckpt-15" not in listed.read_text()
+    assert "model.ckpt-15" not in list_file.read_text()
     assert run_directory.latest(str(tmp_path)) == prefix
     assert tf.train.latest_checkpoint(str(tmp_path)) == prefix
 
@@ -254,7 +254,7 @@ def test_damaged_checkpoint_falls_back_to_the_one_before(
     good, bad = save(tmp_path, 1), save(tmp_path, 2)
     mine = {name: tf.Variable(array) for name, array in ARRAYS.items()}
     damage(bad + part)
-    # Data is read when it is loaded, not to find the newest.
+    # Finding the newest checkpoint reads no data; loading does.
     assert run_directory.latest(folder) == (good if part == INDEX else bad)
     assert loading.load_newest(mine, folder) == (good, [])
     assert (mine["a/kernel"].numpy() == 1).all()

@@ -1,4 +1,4 @@
-"""Sequences and windows of the graph equal those of Python."""
+"""Packing and windows in the graph equal packing and windows in Python."""
 
 import itertools
 
@@ -74,27 +74,27 @@ def test_packed_sequences_have_a_static_length_for_keras():
 
 @pytest.mark.parametrize("max_seq_length", [5, 8, 11, 12])
 @pytest.mark.parametrize(
-    "how",
+    "long_documents",
     [
         LongDocuments("truncate_tail"),
         LongDocuments("head_tail"),
         *(LongDocuments("windows", stride) for stride in (0, 3, 100)),
     ],
-    ids=lambda how: f"{how.mode} {how.stride}",
+    ids=lambda long_documents: f"{long_documents.mode} {long_documents.stride}",
 )
-def test_long_texts_are_cut_as_in_training(how, max_seq_length):
+def test_long_texts_are_cut_as_in_training(long_documents, max_seq_length):
     pairs = [
         (list(range(1000, 1000 + a)), list(range(2000, 2000 + b)))
         for a, b in itertools.product(LENGTHS, LENGTHS)
     ]
 
     ids_a, ids_b, example = cut(
-        *map(ragged, zip(*pairs, strict=True)), max_seq_length, how
+        *map(ragged, zip(*pairs, strict=True)), max_seq_length, long_documents
     )
 
     columns = example.numpy(), ids_a.to_list(), ids_b.to_list()
     assert [*zip(*columns, strict=True)] == [
         (number, list(a), list(b))
         for number, pair in enumerate(pairs)
-        for a, b in documents.cut(*pair, max_seq_length, how)
+        for a, b in documents.cut(*pair, max_seq_length, long_documents)
     ]

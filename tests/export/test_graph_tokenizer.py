@@ -1,4 +1,4 @@
-"""The tokens of the graph and their spans are those of `FullTokenizer`."""
+"""The in-graph tokenizer has the tokens and the spans of `FullTokenizer`."""
 
 import base64
 import random
@@ -87,7 +87,7 @@ def test_tokens_of_all_scripts_equal_the_reference(vocab_files, do_lower_case):
         if unicodedata.category(chr(point)) not in ("Cn", "Co", "Cs")
     ]
     texts = []
-    for _ in range(10_000):  # Of neighbors in Unicode, as in real texts.
+    for _ in range(10_000):  # As in real texts, of neighbors in Unicode.
         first = rng.randrange(len(assigned))
         near = assigned[first : first + 300] + list("aΣ .'\u0301\u0323") * 5
         texts.append("".join(rng.choices(near, k=rng.randrange(40))))
@@ -143,7 +143,7 @@ def test_words_have_up_to_200_characters_not_bytes(make_vocab, letter):
 
 
 def test_vocabulary_may_have_blank_and_equal_lines(make_vocab):
-    # Also a space inside, "##" alone, and private use.
+    # Also a token with a space, "##" alone, and a private-use character.
     tokens = ["", "a", "##", "b c", *SPECIAL, "a", "##a", ""]
     vocab_file = make_vocab(*tokens, "\ue000", "#", "##[")
     assert GraphTokenizer(vocab_file, False).vocab["a"] == 7

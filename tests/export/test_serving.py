@@ -1,4 +1,4 @@
-"""Exported models answer as `predict.py`, without this project."""
+"""Exported models give the answers of `predict.py` without this project."""
 
 import json
 import pathlib
@@ -36,7 +36,7 @@ TOKENS = [
     *("the", "smith", "steve", "cou", "##te", "ca", "北", "京", "5", "$"),
     *(".", ",", "'", "(", ")", "-", "!", "?", "1895", "##19", "straße"),
 ]
-# Words whose answers `predict.py` cuts out as a served model does.
+# Answers with these words are equal in `predict.py` and in served models.
 PLAIN_WORDS = [
     *("the", "Steve", "Smith's", "(1895-1895).", "Ça", "coûte", "5$,"),
     *("北京", "É!", "o'-'o", "a-a", "Straße", "smith" * 39),
@@ -51,11 +51,11 @@ def texts(number, seed, longest=30, words=(*PLAIN_WORDS, *ODD_WORDS)):
     """Returns random texts: empty ones, and some that are too long."""
     random = np.random.RandomState(seed)
     spaces = [" ", " ", "  ", "\t", "\u202f", "\n"]
-    found = ["", " \t "]
-    while len(found) < number:
+    results = ["", " \t "]
+    while len(results) < number:
         chosen = random.choice(words, random.randint(1, longest))
-        found.append("".join(w + random.choice(spaces) for w in chosen))
-    return found
+        results.append("".join(w + random.choice(spaces) for w in chosen))
+    return results
 
 
 class Case(NamedTuple):
@@ -138,7 +138,7 @@ CASES = {
     "squad_2": squad_case(20, 30, True, 0.0),
     "squad_2_few": squad_case(5, 4, True, -2.0),
 }
-# These are tested in a process of their own, the others in this one.
+# These are exported and tested in another process, the others in this one.
 EXPORTED = ("tagging", "squad_2")
 TOLERANCES = {
     "probability": {"atol": 1e-5},
@@ -301,11 +301,12 @@ def test_serialized_examples_have_the_answers_of_their_ids(name, tmp_path):
 def ask(questions, *modules):
     """Asks SavedModels in a process that has TensorFlow only."""
     names = ("directory", "signature", "instances")
-    objects = [dict(zip(names, each, strict=True)) for each in questions]
+    objects = [dict(zip(names, values, strict=True)) for values in questions]
     lines = "".join(json.dumps(question) + "\n" for question in objects)
-    how = {"input": lines, "cwd": CLIENT.anchor}
-    done = run_python("-I", CLIENT, *modules, **how)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    result = run_python(
+        *("-I", CLIENT, *modules), input=lines, cwd=CLIENT.anchor
+    )
+    return [json.loads(line) for line in result.stdout.splitlines()]
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""`--do_export`, with training and alone."""
+"""`--do_export` with training, and without."""
 
 import json
 import shutil
@@ -19,9 +19,9 @@ TEXTS = ["good cat", "bad dog is it ?", ""]
 
 def options(directory, **changes):
     """Returns options of a run that only exports."""
-    given = {"task_name": "SST-2", "do_export": True}
-    given |= dict.fromkeys(("do_train", "do_eval", "do_predict"), False)
-    return tiny.options(directory, **{**given, **changes})
+    defaults = {"task_name": "SST-2", "do_export": True}
+    defaults |= dict.fromkeys(("do_train", "do_eval", "do_predict"), False)
+    return tiny.options(directory, **{**defaults, **changes})
 
 
 @pytest.mark.slow
@@ -30,11 +30,11 @@ def test_classifier_is_exported_with_training_and_without_its_data(tmp_path):
     data.mkdir()
     rows = [f"{word} {word}\t{n % 2}" for n, word in enumerate(tiny.WORDS * 3)]
     (data / "train.tsv").write_text("\n".join(["sentence\tlabel", *rows]))
-    given = {"data_dir": str(data), "num_train_epochs": 2.0}
-    run_classifier.main(options(tmp_path, **given, do_train=True))
+    flags = {"data_dir": str(data), "num_train_epochs": 2.0}
+    run_classifier.main(options(tmp_path, **flags, do_train=True))
     shutil.rmtree(data)
     formats = {"export_tflite": True, "export_text": False}
-    run_classifier.main(options(tmp_path, **given, **formats))
+    run_classifier.main(options(tmp_path, **flags, **formats))
 
     expected = Predictor.from_dir(str(tmp_path / "out"))(TEXTS)
     export = tmp_path / "out" / "export"
@@ -56,7 +56,7 @@ def test_squad_model_is_exported_with_new_decoding_options(tmp_path):
     tiny.write_model_files(tmp_path, tiny.CONFIG)
     train_file = tmp_path / "train.json"
     squad_files.write(train_file, ("red cat", ("1", "what ?", "cat", 4)))
-    given = {
+    flags = {
         **command_lines.files_of_run(tmp_path, "out"),
         "train_file": str(train_file),
         "max_seq_length": 16,
@@ -64,11 +64,11 @@ def test_squad_model_is_exported_with_new_decoding_options(tmp_path):
         "train_batch_size": 1,
         "num_train_epochs": 1.0,
     }
-    run_squad.main(RunSquad(**given, do_train=True))
+    run_squad.main(RunSquad(**flags, do_train=True))
     train_file.unlink()
     versions = tmp_path / "versions"
-    given |= {"do_export": True, "export_dir": str(versions)}
-    run_squad.main(RunSquad(**given, null_score_diff_threshold=-1.5))
+    flags |= {"do_export": True, "export_dir": str(versions)}
+    run_squad.main(RunSquad(**flags, null_score_diff_threshold=-1.5))
 
     signatures = tf.saved_model.load(str(versions / "1")).signatures
     pair = ["what is it ?", "the Red cat is it ?"]
@@ -98,7 +98,7 @@ def test_export_with_other_options_than_in_training_is_an_error(
 
 
 def test_export_of_text_signatures_needs_tensorflow_text(tmp_path, monkeypatch):
-    """It is missing in environments for TPUs. The error precedes training."""
+    """TPU environments lack tensorflow_text. The error precedes training."""
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(InputError, match="tensorflow_text"):
         options(tmp_path, do_train=True)

@@ -49,8 +49,8 @@ def test_outputs_and_signature_equal_our_model(exported, module, batch):
     outputs = module(inputs)
     positions = tf.constant(batch["masked_lm_positions"])
     masked = module.mlm({**inputs, "masked_lm_positions": positions})
-    given = dict(zip(NAMES, inputs.values(), strict=True))
-    signature = module.signatures["tokens"](**given)
+    tokens = dict(zip(NAMES, inputs.values(), strict=True))
+    signature = module.signatures["tokens"](**tokens)
 
     assert isinstance(outputs["encoder_outputs"], list)
     expected = {
@@ -82,9 +82,9 @@ def test_gradients_equal_our_model(exported, module, batch):
     found = gradients(
         lambda: module(inputs)["pooled_output"], module.trainable_variables
     )
-    for weight, *both in zip(weights, found, expected, strict=True):
-        one, other = map(tf.convert_to_tensor, both)
-        np.testing.assert_allclose(one, other, atol=1e-4, err_msg=weight.name)
+    for weight, *pair in zip(weights, found, expected, strict=True):
+        ours, theirs = map(tf.convert_to_tensor, pair)
+        np.testing.assert_allclose(ours, theirs, atol=1e-4, err_msg=weight.name)
 
 
 def test_dropout_differs_at_every_call_in_training_only(module, batch):
@@ -100,7 +100,7 @@ def test_dropout_differs_at_every_call_in_training_only(module, batch):
     samples = [embeddings(True) for _ in range(200)]
     assert np.abs(samples[0] - samples[1]).max() > 0.01
     assert np.abs(samples[0] - without).mean() > 0.2
-    # The mean over calls differs by 0.095 only, because of normalization.
+    # The mean differs by 0.095, because layer normalization is not linear.
     assert np.abs(np.mean(samples, axis=0) - without).mean() < 0.1
 
 
@@ -137,8 +137,8 @@ def test_checkpoint_may_have_no_heads(tmp_path):
     assert not hasattr(tf.saved_model.load(path), "mlm")
 
 
-def test_heads_of_a_damaged_checkpoint_are_not_exported(tmp_path):
-    """The newest has no heads; the one before it, which is loaded, has them."""
+def test_module_has_the_heads_of_the_newest_undamaged_checkpoint(tmp_path):
+    """The newest checkpoint is damaged and has no heads, the other has them."""
     prefixes = [str(tmp_path / f"model.ckpt-{step}") for step in (1, 2)]
     for prefix, without in zip(prefixes, ("-", "cls/"), strict=True):
         hub_modules.write_files(tmp_path, without=without)

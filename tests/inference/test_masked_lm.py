@@ -1,4 +1,4 @@
-"""Filling in blanks, and scoring texts."""
+"""Masked words are predicted, and texts are scored."""
 
 import dataclasses
 
@@ -14,7 +14,7 @@ from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import Predict
 
 TOKENS = tiny.VOCAB
-# There are a few more embeddings than tokens.
+# The embedding table has a few more rows than there are tokens.
 CONFIG = dataclasses.replace(
     recorded.SMALL_CONFIG, max_position_embeddings=12, vocab_size=20
 )
@@ -51,13 +51,13 @@ def test_incomplete_or_fine_tuned_run_directory_is_an_error(tmp_path):
         load(tmp_path / "tuned")
 
 
-def log_probabilities(model, ids, place):
+def log_probabilities(model, ids, position):
     """Returns the log-probabilities of one position of one text."""
     batch = {
         "input_ids": [ids],
         "input_mask": [[1] * len(ids)],
         "segment_ids": [[0] * len(ids)],
-        "masked_lm_positions": [[place]],
+        "masked_lm_positions": [[position]],
     }
     output = model({name: tf.constant(value) for name, value in batch.items()})
     logits = output.masked_lm_logits[0, 0, : len(TOKENS)]
@@ -82,8 +82,8 @@ def test_guesses_do_not_depend_on_the_batch(model, tokenizer, batch_size):
     for text, answer in zip(texts, found, strict=True):
         ids = encode(text)
         blanks = [n for n, i in enumerate(ids) if TOKENS[i] == "[MASK]"]
-        for place, guesses in zip(blanks, answer["guesses"], strict=True):
-            expected = log_probabilities(model, ids, place)
+        for position, guesses in zip(blanks, answer["guesses"], strict=True):
+            expected = log_probabilities(model, ids, position)
             best = np.argsort(-expected)[:4]
             assert [g["token"] for g in guesses] == [TOKENS[i] for i in best]
             np.testing.assert_allclose(
@@ -104,10 +104,10 @@ def test_score_sums_over_masked_tokens(model, tokenizer, block, monkeypatch):
     for text, answer in zip(texts, found, strict=True):
         ids = encode(text)
         total = 0.0
-        for place in range(1, len(ids) - 1):
+        for position in range(1, len(ids) - 1):
             masked = [*ids]
-            masked[place] = TOKENS.index("[MASK]")
-            total += log_probabilities(model, masked, place)[ids[place]]
+            masked[position] = TOKENS.index("[MASK]")
+            total += log_probabilities(model, masked, position)[ids[position]]
         assert answer == pytest.approx(
             {
                 "pseudo_log_likelihood": total,
@@ -118,7 +118,7 @@ def test_score_sums_over_masked_tokens(model, tokenizer, block, monkeypatch):
         )
 
 
-def test_repeated_token_and_blank_lines_have_no_probability(model, tmp_path):
+def test_copies_of_a_token_and_blank_lines_are_not_guessed(model, tmp_path):
     twice = tiny.tokenizer(tmp_path, "cat", "", "", never_split=KEPT)
     [guesses] = masked_lm.fill(model, twice, "[MASK]", num_guesses=99)
     assert sorted(guess.token for guess in guesses) == sorted(TOKENS)

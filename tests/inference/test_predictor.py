@@ -1,4 +1,4 @@
-"""`Predictor` answers as `--do_predict` does."""
+"""`Predictor` gives the answers of `--do_predict`."""
 
 import json
 import operator
@@ -46,13 +46,13 @@ def tokenizer(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def asked(tokenizer):
+def predictor(tokenizer):
     """A predictor of two classes."""
     task = TextTask(task_type="classification", labels=("no", "yes"))
-    return make(task, tokenizer, batch_size=4)
+    return make_predictor(task, tokenizer, batch_size=4)
 
 
-def make(task, tokenizer, **changes):
+def make_predictor(task, tokenizer, **changes):
     """Returns a predictor with random weights, for 16 tokens."""
     config = BertConfig.from_dict(tiny.CONFIG)
     model = recorded.assign(task.build_model(config), 7)
@@ -72,21 +72,21 @@ def test_answers_equal_those_of_do_predict(trained):
     assert [int(a["label"]) for a in found] == [*expected.argmax(axis=1)]
 
 
-def test_items_must_be_a_list_or_an_array(asked):
+def test_items_must_be_a_list_or_an_array(predictor):
     for items in ("good", b"good", {"text_a": "good"}, None, 5):
         with pytest.raises(InputError, match="`items` must be a list"):
-            asked(items)
+            predictor(items)
     table = types.SimpleNamespace(columns=["text"])
     with pytest.raises(InputError, match=r'a column, such as df\["text"\]'):
-        asked(table)
+        predictor(table)
     pairs = np.array([["good cat", "bad dog"], ["red sun", "rain"]])
     for array in (pairs, pairs[0]):
-        assert asked(array) == asked(array.tolist())
+        assert predictor(array) == predictor(array.tolist())
 
 
-def test_chunk_size_must_be_positive(asked):
+def test_chunk_size_must_be_positive(predictor):
     with pytest.raises(InputError, match=r"`chunk_size`.* 0"):
-        list(asked.stream(["good"], chunk_size=0))
+        list(predictor.stream(["good"], chunk_size=0))
 
 
 @pytest.mark.slow
@@ -97,32 +97,34 @@ def test_warning_says_once_that_texts_are_truncated(tokenizer, caplog, mode):
         labels=("no", "yes"),
         long_documents=LongDocuments(mode),
     )
-    asked = make(task, tokenizer)
+    predictor = make_predictor(task, tokenizer)
     message = "Up to 1 of 10 texts are truncated to 16 tokens"
-    asked(["cat"] * 38 + ["cat " * 15] * 2)  # 5%.
+    predictor(["cat"] * 38 + ["cat " * 15] * 2)  # 5%.
     assert "are truncated to" not in caplog.text
-    asked(["cat"] * 9 + ["cat " * 15])
-    asked(["cat " * 15])
+    predictor(["cat"] * 9 + ["cat " * 15])
+    predictor(["cat " * 15])
     assert caplog.text.count("are truncated to") == (mode != "windows")
     assert (message in caplog.text) == (mode != "windows")
 
 
-def test_stream_reads_one_chunk_ahead(asked):
-    assert asked([]) == []
+def test_stream_reads_one_chunk_ahead(predictor):
+    assert predictor([]) == []
     texts = sentences(9, 4)
     arriving = iter(texts)
-    stream = asked.stream(arriving, chunk_size=3)
+    stream = predictor.stream(arriving, chunk_size=3)
     assert operator.length_hint(arriving) == 9
     found = [next(stream)]
     assert operator.length_hint(arriving) == 6
     found += stream
-    np.testing.assert_allclose(scores(found), scores(asked(texts)), atol=1e-6)
+    np.testing.assert_allclose(
+        scores(found), scores(predictor(texts)), atol=1e-6
+    )
 
 
-def test_invalid_item_is_named_by_its_index(asked):
+def test_invalid_item_is_named_by_its_index(predictor):
     with pytest.raises(InputError, match=r"^items\[1\]: .*7"):
-        asked(["good", 7])
-    stream = asked.stream(["good", "bad", "cat", 7], chunk_size=2)
+        predictor(["good", 7])
+    stream = predictor.stream(["good", "bad", "cat", 7], chunk_size=2)
     assert len([next(stream), next(stream)]) == 2
     with pytest.raises(InputError, match=r"^items\[3\]: .*7"):
         next(stream)
@@ -134,9 +136,9 @@ def test_empty_passage_is_answered_alone_and_in_a_batch(
 ):
     options = DecodingOptions(version_2_with_negative=version_2)
     task = SquadTask(doc_stride=4, max_query_length=6, decoding=options)
-    asked = make(task, tokenizer)
+    predictor = make_predictor(task, tokenizer)
     blank, other = ["what is it ?", " \t "], ["what is it ?", "cat dog"]
-    [alone], [with_others, _] = asked([blank]), asked([blank, other])
+    [alone], [with_others, _] = predictor([blank]), predictor([blank, other])
     assert alone == with_others
     assert alone["answer"] == ("" if version_2 else "empty")
     assert alone["probability"] == 1.0

@@ -1,8 +1,8 @@
 """A client that has a SavedModel and TensorFlow, but not this project.
 
-Reads JSON lines from standard input, with `directory`, `signature` and, as
-TensorFlow Serving's clients send them, `instances`; writes the predictions. An
-argument is a module to import first.
+Reads JSON lines from standard input, with `directory`, `signature` and, as in
+requests to TensorFlow Serving, `instances`. Writes the predictions. The
+arguments are modules to import first.
 """
 
 import importlib

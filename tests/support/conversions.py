@@ -1,4 +1,4 @@
-"""Small random models as released in 2018, and their outputs."""
+"""Small random models in the released format, their conversion and outputs."""
 
 import json
 import pathlib
@@ -77,10 +77,10 @@ def released(folder, head, num_classes=3, **config):
     folder.mkdir(exist_ok=True)
     sizes = BertConfig(**{**SIZES, **config})
     random = np.random.default_rng(5)
-    every = weights.shapes(sizes, num_classes)
+    shapes = weights.shapes(sizes, num_classes)
     arrays = {
-        name: random.normal(0.0, 0.4, every[name]).astype(np.float32)
-        for name in weights.names_of_model(every, HEADS[head])
+        name: random.normal(0.0, 0.4, shapes[name]).astype(np.float32)
+        for name in weights.names_of_model(shapes, HEADS[head])
     }
     moments = {f"{name}/adam_m": array for name, array in arrays.items()}
     stored = {**arrays, **moments, "global_step": np.array(7, np.int64)}
@@ -96,11 +96,11 @@ def arrays_of(folder):
     return {name: arrays.read(name) for name in arrays.shapes}
 
 
-def assert_arrays(folder, wanted):
+def assert_arrays(folder, expected):
     """Compares the names and values of a checkpoint bit for bit."""
     found = arrays_of(folder)
-    assert sorted(found) == sorted(wanted)
-    for name, array in wanted.items():
+    assert sorted(found) == sorted(expected)
+    for name, array in expected.items():
         assert found[name].dtype == array.dtype
         np.testing.assert_array_equal(found[name], array)
 
@@ -119,9 +119,9 @@ def batch():
 
 def outputs(folder, head):
     """Returns the outputs of our model under the names of transformers."""
-    kind, names = MODELS[head]
+    model_class, names = MODELS[head]
     num_classes = [3] if head.startswith(("sequence", "token")) else []
-    model = kind(recorded.read_config(folder), *num_classes)
+    model = model_class(recorded.read_config(folder), *num_classes)
     if head == "encoder":
         model.build()
     loading.load(
@@ -148,6 +148,6 @@ def outputs(folder, head):
 
 def change_json(path, **changes):
     """Changes a JSON file; None removes a key."""
-    given = {**read_json(path), **changes}
-    kept = {key: value for key, value in given.items() if value is not None}
+    content = {**read_json(path), **changes}
+    kept = {key: value for key, value in content.items() if value is not None}
     path.write_text(json.dumps(kept))

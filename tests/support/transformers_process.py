@@ -45,7 +45,7 @@ def make(name: str, folder: str, hidden_act: str) -> None:
     model = getattr(transformers, name)(config)
     with torch.no_grad():
         for key, weight in model.named_parameters():
-            if key.endswith("bias"):  # They would be zeros.
+            if key.endswith("bias"):  # Biases would be zero.
                 weight.normal_(0.0, 0.3)
     model.save_pretrained(folder)
 

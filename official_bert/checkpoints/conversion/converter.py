@@ -6,6 +6,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import jinja2
 import numpy as np
@@ -45,11 +46,12 @@ def open_model(options: ConvertCheckpoint) -> Model:
             options.input, options.bert_config_file
         )
         is_garden = arrays.names is model_garden.NAMES
-        given = options.input_format
-        if given != "auto" and is_garden != (given == "model_garden"):
+        flag = options.input_format
+        if flag != "auto" and is_garden != (flag == "model_garden"):
             raise InputError(
-                f"--input_format={given}, but {arrays.where} is a checkpoint "
-                f"{'with' if is_garden else 'without'} TF2's object graph."
+                f"--input_format={flag}, but {arrays.where} is a checkpoint "
+                f"{'with' if is_garden else 'without'} TF2's object graph. "
+                "Omit the flag."
             )
         if options.to == "tf1" and not is_garden:
             raise same_format_error("tf1")
@@ -68,7 +70,7 @@ def open_model(options: ConvertCheckpoint) -> Model:
 def _with_repeated_positions(model: Model, period: int) -> Model:
     """Returns a model that repeats the first `period` position embeddings.
 
-    Like the initial weights of Longformer (Beltagy et al., 2020, section 5):
+    Longformer is initialized in this way (Beltagy et al., 2020, section 5):
     attention to neighbors then also works at positions that were not trained.
     Raises `InputError` if the model has fewer positions.
     """
@@ -131,33 +133,32 @@ def _complete(
     description: Description, options: ConvertCheckpoint
 ) -> Description:
     """Adds the values of flags, and checks the vocabulary."""
-    vocab, lower = description.vocab, options.do_lower_case
+    do_lower_case = options.do_lower_case
     if options.vocab_file:
         vocab = files.read_text(options.vocab_file)
-    if vocab is None:
+        description = dataclasses.replace(description, vocab=vocab)
+    if description.vocab is None:
         logging.warning(
             "%s has no vocabulary, and neither will the converted model. Pass "
             "--vocab_file.",
             options.input,
         )
     else:
-        lines = vocab.removesuffix("\n").split("\n")
         description.config.require_vocabulary(
-            {line.strip(): index for index, line in enumerate(lines)},
+            {token: index for index, token in enumerate(description.tokens)},
             options.vocab_file or options.input,
         )
-        if lower is not None:
-            validate_case_matches_checkpoint(lower, options.input)
-        elif (lower := description.do_lower_case) is None:
-            lower = pretrained.looks_uncased(vocab)
-            casing = "uncased" if lower else "cased"
-            logging.info("The vocabulary looks %s.", casing)
-    if lower is None:
+        if do_lower_case is not None:
+            validate_case_matches_checkpoint(do_lower_case, options.input)
+        elif (do_lower_case := description.do_lower_case) is None:
+            do_lower_case = pretrained.looks_uncased(description.vocab)
+            name = "uncased" if do_lower_case else "cased"
+            logging.info("The vocabulary looks %s.", name)
+    if do_lower_case is None:
         return description
-    task = description.task and {**description.task, "do_lower_case": lower}
-    return dataclasses.replace(
-        description, vocab=vocab, do_lower_case=lower, task=task
-    )
+    casing: dict[str, Any] = {"do_lower_case": do_lower_case}
+    task = description.task and {**description.task, **casing}
+    return dataclasses.replace(description, task=task, **casing)
 
 
 def convert(model: Model, options: ConvertCheckpoint) -> str:
@@ -177,8 +178,8 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
             _write_model_card(model, directory, options)
         for name in os.listdir(directory):
             files.sync(os.path.join(directory, name))
-        # Without a task.json, a TF1 directory does not store the type of a
-        # classifier: --head gives it.
+        # A TF1 directory stores the type of a classifier in task.json only,
+        # which a model from another source lacks.
         head = model.head.name if is_tf1 else None
         read_back = match(*output_format.read(directory), head=head)
         difference = math.inf
@@ -262,8 +263,9 @@ def _report(
     model: Model, num_compared: int, lost: list[str], options: ConvertCheckpoint
 ) -> str:
     # Hugging Face directories do not store newly initialized weights.
-    wanted = model.stored if options.to == "huggingface" else model.shapes
-    written = {name: model.shapes[name] for name in wanted}
+    is_huggingface = options.to == "huggingface"
+    written_names = model.stored if is_huggingface else model.shapes
+    written = {name: model.shapes[name] for name in written_names}
     initialized = [name for name in written if name not in model.stored]
     # Copies of tied weights are not counted.
     names = [*model.stored.values(), *model.left_out]

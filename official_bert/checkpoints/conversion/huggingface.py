@@ -47,8 +47,8 @@ NAMES = Names(
     ignored=r"^bert\.embeddings\.(position_ids|token_type_ids)$",
 )
 
-# Adds the `bert.` that a `BertModel` lacks, and replaces the names gamma and
-# beta, which early conversions kept.
+# Adds `bert.`, which names of a `BertModel` lack, and replaces gamma and beta,
+# which early conversions kept.
 _CURRENT = Names(
     [
         (r"^(?=embeddings\.|encoder\.|pooler\.)", "bert."),
@@ -63,7 +63,7 @@ _TIED = {
 
 
 def read(directory: str) -> tuple[Arrays, Description]:
-    """Opens a directory as `save_pretrained` writes it.
+    """Opens a directory that `save_pretrained` of transformers wrote.
 
     Raises `InputError` if it is incomplete, damaged or not a BERT model.
     """
@@ -119,8 +119,8 @@ def open_arrays(directory: str) -> Arrays:
 def _weight_files(directory: str) -> Iterable[str]:
     if files.is_remote(directory):
         raise InputError(
-            f"{directory}: models in the format of Hugging Face must be local. "
-            "Copy the directory."
+            f"{directory}: a Hugging Face model must be in a local directory. "
+            "Copy it to one."
         )
     if os.path.exists(os.path.join(directory, _WEIGHTS)):
         return [_WEIGHTS]
@@ -150,26 +150,27 @@ def describe(directory: str) -> Description:
     """Describes a model without its tokenizer; errors as in `read`."""
     config = huggingface_files.read_config(directory)
     path = os.path.join(directory, huggingface_files.CONFIG)
-    given = json_files.read_object(path)
+    content = json_files.read_object(path)
     architecture = huggingface_files.architecture(directory)
-    if given.get("classifier_dropout") not in (None, _CLASSIFIER_DROPOUT):
+    dropout = content.get("classifier_dropout")
+    if dropout not in (None, _CLASSIFIER_DROPOUT):
         logging.warning(
             "%s: `classifier_dropout` is %s. This project always uses %s.",
             path,
-            given["classifier_dropout"],
+            dropout,
             _CLASSIFIER_DROPOUT,
         )
     return Description(
         config=config,
         task=task_file.read_beside(directory) or None,
-        labels=_read_labels(path, given),
-        problem_type=json_files.get(given, "problem_type", str | None, path),
+        labels=_read_labels(path, content),
+        problem_type=json_files.get(content, "problem_type", str | None, path),
         head={h.architecture: h.name for h in HEADS}.get(architecture),
     )
 
 
-def _read_labels(path: str, given: dict[str, Any]) -> tuple[str, ...]:
-    labels = given.get("id2label") or {}
+def _read_labels(path: str, content: dict[str, Any]) -> tuple[str, ...]:
+    labels = content.get("id2label") or {}
     try:
         by_id = {int(number): str(label) for number, label in labels.items()}
         return tuple(by_id[number] for number in range(len(by_id)))
@@ -194,9 +195,9 @@ def write(model: Model, directory: str) -> None:
         name: array.astype(model.dtype, copy=False)
         for name, array in model.to_format(NAMES, model.stored)
     }
-    # transformers requires the format.
+    # transformers requires this metadata.
     save_file(arrays, path, metadata={"format": "pt"})
-    # save_file lets only the owner read it.
+    # `save_file` makes a file that only its owner can read.
     shutil.copymode(config_file, path)
 
 

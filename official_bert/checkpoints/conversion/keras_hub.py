@@ -47,7 +47,8 @@ _NAMES = Names(
 def read(directory: str) -> tuple[Arrays, Description]:
     """Loads a preset.
 
-    Raises `InputError` if it is damaged, or not a BERT preset.
+    Raises `InputError` if it is damaged or not a BERT preset, or if the package
+    keras_nlp is missing.
     """
     _has_class(directory, "config.json", "BertBackbone")
     has_head = _has_class(directory, "task.json", "BertMaskedLM")
@@ -84,16 +85,16 @@ def read(directory: str) -> tuple[Arrays, Description]:
     return arrays, Description(config=config, vocab=vocab, do_lower_case=lower)
 
 
-def _has_class(directory: str, name: str, wanted: str) -> bool:
+def _has_class(directory: str, name: str, expected: str) -> bool:
     """Whether the file exists; `InputError` if it describes another class."""
     path = os.path.join(directory, name)
     if not os.path.exists(path):
         return False
     registered = str(json_files.read_object(path).get("registered_name"))
     class_name = registered.rpartition(">")[2]
-    if class_name != wanted:
+    if class_name != expected:
         raise InputError(
-            f"{path}: must be a {wanted}. Received: {class_name}. For other "
+            f"{path}: must be a {expected}. Received: {class_name}. For other "
             "models with a BertBackbone, save the backbone alone: "
             "`model.backbone.save_to_preset(directory)`."
         )
@@ -109,7 +110,7 @@ def write(model: Model, directory: str) -> None:
     from keras_nlp import models
 
     config = model.description.config
-    # Keras warns of models that were never compiled.
+    # Keras warns about models that were never compiled.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         arguments = {
@@ -117,18 +118,18 @@ def write(model: Model, directory: str) -> None:
             for ours, theirs in keras_hub_files.SIZES.items()
         }
         arguments["dropout"] = arguments["dropout"] or 0.0
-        whole = backbone = models.BertBackbone(**arguments)
+        model_to_save = backbone = models.BertBackbone(**arguments)
         tokenizer = _make_tokenizer(model.description)
         if model.head.name == "masked_lm":
             preprocessor = tokenizer and models.BertMaskedLMPreprocessor(
                 tokenizer, sequence_length=config.max_position_embeddings
             )
-            whole = models.BertMaskedLM(backbone, preprocessor)
-        variables = tf1.by_name(whole.weights)
+            model_to_save = models.BertMaskedLM(backbone, preprocessor)
+        variables = tf1.by_name(model_to_save.weights)
         for name, array in model.to_format(_NAMES, model.shapes):
             variables[name].assign(array)
-        whole.save_to_preset(directory)
-        if tokenizer and whole is backbone:
+        model_to_save.save_to_preset(directory)
+        if tokenizer and model_to_save is backbone:
             tokenizer.save_to_preset(directory)
 
 
@@ -164,10 +165,9 @@ def _make_tokenizer(description: Description) -> Any:
     from keras_nlp import models
 
     lower = bool(description.do_lower_case)
-    lines = description.vocab.removesuffix("\n").split("\n")
     try:
         return models.BertTokenizer(
-            vocabulary=[line.strip() for line in lines],
+            vocabulary=description.tokens,
             lowercase=lower,
             # As in the original; KerasHub's default keeps accents.
             strip_accents=lower,

@@ -1,7 +1,7 @@
 """A model that is converted from one format to another.
 
-A format has `Names`: the name, shape and orientation of each weight of a TF1
-checkpoint. Everything else is common to all formats.
+The `Names` of a format give the name, shape and orientation of each weight of a
+TF1 checkpoint. Everything else is common to all formats.
 """
 
 import dataclasses
@@ -77,12 +77,12 @@ class Arrays:
         num_classes = bias_shape[0] if len(bias_shape) == 1 else 1
         return weights.shapes(config, num_classes)
 
-    def tf1_names(self, known: Iterable[str]) -> dict[str, str | None]:
+    def tf1_names(self, candidates: Iterable[str]) -> dict[str, str | None]:
         """Returns {stored name: TF1 name} without ignored arrays.
 
-        The TF1 name is None if none of the names `known` corresponds.
+        The TF1 name is None if an array corresponds to none of the candidates.
         """
-        tf1_names = {self.names.rename(name): name for name in known}
+        tf1_names = {self.names.rename(name): name for name in candidates}
         return {
             name: tf1_names.get(self.aliases.get(name, name))
             for name in self.shapes
@@ -98,6 +98,7 @@ class Arrays:
         """Returns the arrays with the names and shapes of a TF1 checkpoint.
 
         Arrays without a counterpart, or with a wrong shape, are unchanged.
+        Raises `InputError` if there are two poolers that differ.
         """
         expected = self.weight_shapes(config)
         stored: dict[str, str] = {}
@@ -128,7 +129,13 @@ class Description:
     task: dict[str, Any] | None = None  # The content of its task.json.
     labels: tuple[str, ...] = ()  # One per class, in order.
     problem_type: str | None = None  # The key of transformers' configs.
-    head: str | None = None  # For a classifier, the value of `--head`.
+    head: str | None = None  # The `Head.name`, if the files tell it.
+
+    @property
+    def tokens(self) -> list[str]:
+        """The tokens of the vocabulary, in the order of their ids."""
+        lines = (self.vocab or "").removesuffix("\n").split("\n")
+        return [line.strip() for line in lines]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -155,13 +162,13 @@ class Model:
         if "output_bias" not in self.shapes:
             return ()
         [num_classes] = self.shapes["output_bias"]
-        given = self.description.labels
-        if len(given) == num_classes:
-            return given
+        labels = self.description.labels
+        if len(labels) == num_classes:
+            return labels
         # For regression and multiple choice, transformers stores two labels.
-        if given and num_classes > 1:
+        if labels and num_classes > 1:
             raise InputError(
-                f"{self.arrays.where}: {len(given)} labels and {num_classes} "
+                f"{self.arrays.where}: {len(labels)} labels and {num_classes} "
                 "classes. Correct task.json, or `id2label` in config.json."
             )
         return tuple(f"LABEL_{index}" for index in range(num_classes))
@@ -180,12 +187,12 @@ class Model:
         )
 
     def to_format(
-        self, names: Names, wanted: Iterable[str]
+        self, names: Names, tf1_names: Iterable[str]
     ) -> Iterator[tuple[str, np.ndarray]]:
-        """Yields the name and array of wanted weights in another format."""
+        """Yields the names and arrays of some weights in another format."""
         config = self.description.config
         for name in progress.bar(
-            wanted, description="Converting", unit=" arrays"
+            tf1_names, description="Converting", unit=" arrays"
         ):
             shape = names.shape(name, self.shapes[name], config)
             array = names.transpose(name, self.read(name)).reshape(shape)
@@ -218,40 +225,42 @@ def match(
     """
     config, names = description.config, arrays.names
     shapes = arrays.weight_shapes(config)
-    stored = arrays.tf1_names(shapes)
-    skipped = [name for name in stored if skip and re.search(skip, name)]
+    tf1_names = arrays.tf1_names(shapes)
+    skipped = [name for name in tf1_names if skip and re.search(skip, name)]
     if skip and not skipped:
         logging.warning(
             "%s: --skip=%s matches no weight. Names of weights: %s, ...",
             arrays.where,
             skip,
-            ", ".join(sorted(stored)[:3]),
+            ", ".join(sorted(tf1_names)[:3]),
         )
-    stored_as: dict[str, str] = {}  # {TF1 name: stored name}
+    stored_names: dict[str, str] = {}  # By TF1 name.
     problems = []
-    for name, tf1_name in stored.items():
-        if name in skipped:
+    for stored_name, tf1_name in tf1_names.items():
+        if stored_name in skipped:
             continue
         if tf1_name is None:
-            problems.append(f"no counterpart: {name}")
-        elif stored_as.setdefault(tf1_name, name) != name:
-            _require_equal(arrays, stored_as[tf1_name], name)
-    its_head = weights.find_head(
-        stored_as, head or description.head, arrays.where
+            problems.append(f"no counterpart: {stored_name}")
+            continue
+        first = stored_names.setdefault(tf1_name, stored_name)
+        if first != stored_name:
+            _require_equal(arrays, first, stored_name)
+    model_head = weights.find_head(
+        stored_names, head or description.head, arrays.where
     )
-    wanted = weights.names_of_model(shapes, its_head)
-    missing = [name for name in wanted if name not in stored_as]
-    if its_head.needs_pooler or any(
+    required = weights.names_of_model(shapes, model_head)
+    missing = [name for name in required if name not in stored_names]
+    if model_head.needs_pooler or any(
         not name.startswith(weights.POOLER) for name in missing
     ):  # Otherwise, the pooler is newly initialized.
         problems += [f"missing: {names.rename(name)}" for name in missing]
-    for name in sorted(stored_as):
-        shape = arrays.shapes[stored_as[name]]
+    for name, stored_name in sorted(stored_names.items()):
+        shape = arrays.shapes[stored_name]
         expected = names.shape(name, shapes[name], config)
         if shape != expected:
             problems.append(
-                f"wrong shape: {stored_as[name]} is {list(shape)}; by the "
-                f"model's config it must be {list(expected)}"
+                f"wrong shape: {stored_name} is {list(shape)}; by the model's "
+                f"config it must be {list(expected)}"
             )
     if problems:
         raise InputError(
@@ -264,27 +273,27 @@ def match(
         )
 
     def read(name: str) -> np.ndarray:
-        if name not in stored_as:
+        if name not in stored_names:
             return _initial(shapes[name], config.initializer_range)
-        array = arrays.read_as_tf1(stored_as[name], name, shapes[name])
+        array = arrays.read_as_tf1(stored_names[name], name, shapes[name])
         return array.astype(np.float32, copy=False)
 
     return Model(
         description=description,
-        head=its_head,
-        shapes={name: shapes[name] for name in wanted},
-        stored={n: stored_as[n] for n in wanted if n in stored_as},
+        head=model_head,
+        shapes={name: shapes[name] for name in required},
+        stored={n: stored_names[n] for n in required if n in stored_names},
         arrays=arrays,
         read=read,
-        left_out=[n for n in arrays.shapes if n not in stored] + skipped,
+        left_out=[n for n in arrays.shapes if n not in tf1_names] + skipped,
     )
 
 
-def _require_equal(arrays: Arrays, one: str, other: str) -> None:
-    if not np.array_equal(arrays.read(one), arrays.read(other)):
+def _require_equal(arrays: Arrays, first: str, second: str) -> None:
+    if not np.array_equal(arrays.read(first), arrays.read(second)):
         raise InputError(
-            f"{arrays.where}: {one} and {other} are the same weight in the "
-            "original BERT, but their values differ. Leave out one of them "
-            "with convert_checkpoint.py --skip; if they are poolers, the "
-            "untrained one. Untied output weights are not supported."
+            f"{arrays.where}: {first} and {second} are the same weight in the "
+            "original BERT, but their values differ. Untied output weights are "
+            "not supported. To leave out one of the two, such as an untrained "
+            "pooler, pass its name to convert_checkpoint.py --skip."
         )

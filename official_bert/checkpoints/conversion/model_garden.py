@@ -53,7 +53,7 @@ _IGNORED = (
 # Prefixes that depend on the saved object.
 _PREFIXES = re.compile(r"^(model/)?(encoder_network/|encoder/)?")
 
-# Other names of the same weights -> the names by the rules.
+# Other names of the same weights -> their names in `BertEncoderV2`.
 _ALIASES = Names(
     [
         # Layers of a pre-trained model, after the encoder.
@@ -64,7 +64,7 @@ _ALIASES = Names(
         (r"^layer_with_weights-2/", "masked_lm/"),
         (r"^masked_lm/embedding_table$", "_embedding_layer/embeddings"),
         (r"^classification_heads/0/", "next_sentence/"),
-        # A head that has its own pooler, which is the trained one.
+        # If a head has its own pooler, it is the trained one.
         (r"^next_sentence(/|\.\.pooler_)dense/", "_pooler_layer/"),
     ]
 )
@@ -75,7 +75,10 @@ _NESTED = re.compile(r"^layer_with_weights-0/(?=layer_with_weights-)")
 
 
 def from_checkpoint(stored: Arrays, config: BertConfig) -> Arrays:
-    """Returns the weights in a checkpoint of a model with this config."""
+    """Returns the weights of a Model Garden checkpoint.
+
+    The numbers in its names depend on the number of layers in `config`.
+    """
     names = {name.removesuffix(_VARIABLE): name for name in stored.shapes}
     shapes = {
         short: stored.shapes[name]

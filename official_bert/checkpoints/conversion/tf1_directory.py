@@ -18,12 +18,13 @@ from official_bert.checkpoints.conversion.model import (
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 
-# task.json -> `problem_type`, and the type of the classifier.
+# `task_type` in task.json -> `problem_type` in transformers' configs.
 _PROBLEM_TYPES = {
     "classification": "single_label_classification",
     "multilabel": "multi_label_classification",
     "regression": "regression",
 }
+# `kind` in task.json -> the name of the classifier's head.
 _CLASSIFIERS = {
     "text": "sequence_classification",
     "choice": "multiple_choice",
@@ -34,7 +35,7 @@ _NAMES = Names(ignored=tf1.OPTIMIZER_STATE)
 
 
 def open_arrays(path: str) -> Arrays:
-    """Opens the checkpoint with a prefix, or a directory's best or newest one.
+    """Opens a checkpoint by its prefix, or a directory's best or newest one.
 
     Raises `InputError` if there is no checkpoint.
     """
@@ -83,7 +84,7 @@ def read(
     if config_file is None:
         raise InputError(
             f"{prefix}: there is no {model_formats.CONFIG} beside the "
-            "checkpoint. Give --bert_config_file."
+            "checkpoint. Pass --bert_config_file."
         )
     config = BertConfig.from_json_file(config_file)
     config.require_same_direction(prefix)
@@ -91,11 +92,11 @@ def read(
         arrays = model_garden.from_checkpoint(arrays, config)
     vocab_file = model_formats.beside_checkpoint(prefix, model_formats.VOCAB)
     task = task_file.read_beside(prefix)
-    lower = huggingface_files.read_casing_beside(prefix)
+    do_lower_case = huggingface_files.read_casing_beside(prefix)
     return arrays, Description(
         config=config,
         vocab=files.read_text(vocab_file) if vocab_file else None,
-        do_lower_case=task.get("do_lower_case", lower),
+        do_lower_case=task.get("do_lower_case", do_lower_case),
         task=task or None,
         labels=tuple(task.get("labels", ())),
         problem_type=_PROBLEM_TYPES.get(task.get("task_type", "")),
@@ -112,7 +113,7 @@ def write(model: Model, directory: str) -> None:
 def write_files(
     directory: str, arrays: Iterable[tuple[str, Any]], description: Description
 ) -> None:
-    """Writes a checkpoint of pairs of a name and an array, as `write` does."""
+    """Writes the files that `write` writes, from pairs of name and array."""
     write_arrays(directory, arrays)
     config_file = os.path.join(directory, model_formats.CONFIG)
     files.write_text(config_file, description.config.to_json_string())
@@ -124,6 +125,6 @@ def write_arrays(directory: str, arrays: Iterable[tuple[str, Any]]) -> None:
     # `tf1.write` would copy NumPy arrays, but not tensors.
     tensors = {name: tf.convert_to_tensor(array) for name, array in arrays}
     tf1.write(os.path.join(directory, model_formats.RELEASED_PREFIX), tensors)
-    # With this, commands accept the directory as a run directory.
+    # With this file, commands accept the directory as a run directory.
     text = f'model_checkpoint_path: "{model_formats.RELEASED_PREFIX}"\n'
     files.write_text(os.path.join(directory, "checkpoint"), text)

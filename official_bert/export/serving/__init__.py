@@ -74,18 +74,18 @@ def export(
         finetuned.max_seq_length,
         finetuned.tokenizer.do_lower_case,
     )
-    # TensorFlow writes nothing to assets.extra itself.
+    # TensorFlow does not write to assets.extra itself.
     task_path = os.path.join("assets.extra", task_file.NAME)
-    others = {task_path: json_files.to_text(task).encode()}
+    extra_files = {task_path: json_files.to_text(task).encode()}
     if labels := task.get("labels"):
         text = "".join(f"{label}\n" for label in labels)
-        others["assets/labels.txt"] = text.encode()
+        extra_files["assets/labels.txt"] = text.encode()
     if export_tflite:
-        others["model.tflite"] = tflite.convert(signatures, module)
+        extra_files["model.tflite"] = tflite.convert(signatures, module)
     files.make_directory(export_dir)
     path = os.path.join(export_dir, str(_next_version(export_dir)))
     functions = signatures.all()
-    saved_model.write(module, path, functions, others)
+    saved_model.write(module, path, functions, extra_files)
     logging.info("Exported %s: %s", path, ", ".join(sorted(functions)))
     return path
 

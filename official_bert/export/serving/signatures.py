@@ -24,12 +24,11 @@ _ROWS_AT_ONCE = 32
 
 
 class TaskSignatures(abc.ABC):
-    """The signatures of a fine-tuned model; one subclass for a kind of task.
+    """The signatures of a fine-tuned model; each kind of task has a subclass.
 
     The signatures `ids` and `examples` need no tokenizer. With them, a text
     that is divided into several windows takes several rows, and the client
-    combines their outputs. Without a tokenizer, there are no signatures that
-    take text.
+    combines their outputs. Signatures that take text need a tokenizer.
     """
 
     def __init__(
@@ -93,7 +92,7 @@ class TaskSignatures(abc.ABC):
     def features(
         self, ids_a: Any, ids_b: Any, seq_length: Any = None
     ) -> list[Any]:
-        """Returns the model's inputs, int32 [R, S], of tokens that fit.
+        """Returns the model's inputs, int32 [R, S], for token ids that fit.
 
         The rows of `ids_b` are empty for single texts. The default of S is the
         length of the longest row.
@@ -108,7 +107,7 @@ class TaskSignatures(abc.ABC):
         return list(packed.values())
 
     def tokenize(self, *texts: Any) -> list[Any]:
-        """Tokenizes several batches of texts, together for a small graph."""
+        """Tokenizes batches of texts at once, which keeps the graph small."""
         ids = self.tokenizer.tokenize(tf.concat(texts, axis=0))
         return tf.split(ids, [tf.size(batch) for batch in texts])
 
@@ -170,16 +169,16 @@ class TextSignatures(TaskSignatures):
 
     def from_pairs(self, text_a: Any, text_b: Any) -> Tensors:
         """`serving_default`: strings [B]; `text_b` is "" for single texts."""
-        how = self.task.long_documents
+        long_documents = self.task.long_documents
         ids_a, ids_b = self.tokenize(text_a, text_b)
         ids_a, ids_b, example = graph_packing.cut(
-            ids_a, ids_b, self.max_seq_length, how
+            ids_a, ids_b, self.max_seq_length, long_documents
         )
         inputs = self.features(ids_a, ids_b)
         num_classes = max(1, len(self.task.labels))
         logits = self.logits_in_blocks(inputs, [None, num_classes])
-        if how.mode == "windows":
-            is_max = how.pooling == "max"
+        if long_documents.mode == "windows":
+            is_max = long_documents.pooling == "max"
             pool = tf.math.segment_max if is_max else tf.math.segment_mean
             logits = pool(logits, example)
         return self._outputs(logits)
@@ -222,9 +221,9 @@ class ChoiceSignatures(TaskSignatures):
         must start with the question and a space.
         """
         num_choices = tf.shape(choices)[1]
-        most = self.task.num_choices
-        message = f"There must be at most {most} choices."
-        tf.debugging.assert_less_equal(num_choices, most, message)
+        max_choices = self.task.num_choices
+        message = f"There must be at most {max_choices} choices."
+        tf.debugging.assert_less_equal(num_choices, max_choices, message)
         contexts = tf.repeat(tf.range(tf.size(context)), num_choices)
         ids_a, ids_b = self.tokenize(context, tf.reshape(choices, [-1]))
         ids_a = tf.gather(ids_a, contexts)
@@ -233,11 +232,11 @@ class ChoiceSignatures(TaskSignatures):
         )
         inputs = self.features(ids_a, ids_b)
         length = tf.shape(inputs[0])[1]
-        missing = [[0, 0], [0, most - num_choices], [0, 0]]
+        missing = [[0, 0], [0, max_choices - num_choices], [0, 0]]
         padded = []
         for rows in inputs:
             rows = tf.pad(tf.reshape(rows, [-1, num_choices, length]), missing)
-            padded.append(tf.reshape(rows, [-1, most, length]))
+            padded.append(tf.reshape(rows, [-1, max_choices, length]))
         outputs = self.from_ids(*padded)
         text = tf.gather(choices, outputs["choice"], batch_dims=1)
         text = tf.strings.regex_replace(text, f"^{_SPACE}+|{_SPACE}+$", "")

@@ -1,6 +1,6 @@
 """Signatures for questions about passages.
 
-Spans are scored, combined and ranked as by `tasks.squad`. The text of a span is
+Spans are scored, combined and ranked as in `tasks.squad`. The text of a span is
 cut from the passage where its first token begins and its last token ends.
 `predict.py` searches for the span's tokens in the words around it, as the
 original implementation does, and returns those words if the search fails.
@@ -34,7 +34,7 @@ class Passage(NamedTuple):
 
 
 class Windows(NamedTuple):
-    """Parts of a passage that the model reads in turn; each int64 [R]."""
+    """R windows of a passage, which the model reads in turn; each int64 [R]."""
 
     start: Any  # The first token, counted in the passage.
     length: Any  # In tokens.
@@ -47,7 +47,7 @@ class SquadSignatures(TaskSignatures):
     Outputs of `serving_default` for each question:
         answer: [B], "" for no answer (SQuAD 1.1: "empty").
         start, end: int32 [B], in characters: the answer is
-            `context[start:end]`; -1 for no answer.
+            `context[start:end]`, with single spaces; -1 for no answer.
         probability: [B].
         score: [B], the sum of the answer's logits.
         n_best_answers, n_best_probabilities: [B, N], best first, then "" and 0.
@@ -61,8 +61,8 @@ class SquadSignatures(TaskSignatures):
 
     def from_questions(self, question: Any, context: Any) -> Tensors:
         """`serving_default`: strings [B]."""
-        # Offsets count from the text without bytes that are not UTF-8, which
-        # the tokenizer drops.
+        # Offsets count in the text without bytes that are not UTF-8, because
+        # the tokenizer drops them.
         context = tf.strings.unicode_transcode(
             context, "UTF-8", "UTF-8", errors="ignore"
         )
@@ -116,8 +116,8 @@ class SquadSignatures(TaskSignatures):
         example, start = graph_packing.place_windows(
             ids.row_lengths(), room, tf.minimum(room, self.task.doc_stride)
         )
-        rest = tf.gather(ids.row_lengths(), example) - start
-        length = tf.minimum(rest, tf.gather(room, example))
+        remaining = tf.gather(ids.row_lengths(), example) - start
+        length = tf.minimum(remaining, tf.gather(room, example))
         offset = tf.gather(question_ids.row_lengths() + 2, example)
         return example, Windows(start, length, offset)
 
@@ -141,7 +141,7 @@ class _Candidates(NamedTuple):
     def append(self, text: str, start: Any, end: Any) -> "_Candidates":
         columns = zip(self, (text, -1, -1, start, end), strict=True)
         return _Candidates(
-            *(tf.concat([c, [tf.cast(one, c.dtype)]], 0) for c, one in columns)
+            *(tf.concat([c, [tf.cast(v, c.dtype)]], 0) for c, v in columns)
         )
 
     @property
@@ -190,15 +190,15 @@ def choose_answer(
     rank = tf.range(tf.size(best.texts))
     kept = tf.where((rank < options.n_best_size) | ~is_text)[:, 0]
     best, is_text = best.take(kept), tf.gather(is_text, kept)
-    first = tf.argmax(is_text, output_type=tf.int32)
-    none = tf.argmax(~is_text, output_type=tf.int32)
+    top = tf.argmax(is_text, output_type=tf.int32)
+    no_answer = tf.argmax(~is_text, output_type=tf.int32)
     odds = tf.where(
         tf.reduce_any(is_text),
-        null[0] + null[1] - best.start_logits[first] - best.end_logits[first],
+        null[0] + null[1] - best.start_logits[top] - best.end_logits[top],
         NO_CANDIDATE_ODDS,
     )
     is_answered = odds <= options.null_score_diff_threshold
-    chosen = tf.where(is_answered & is_text[first], first, none)
+    chosen = tf.where(is_answered & is_text[top], top, no_answer)
     answer = _describe(passage, best, chosen, options)
     return {**answer, "null_odds": tf.cast(odds, tf.float32)}
 
@@ -206,9 +206,9 @@ def choose_answer(
 def _best_spans(
     passage: Passage, windows: Windows, logits: Any, options: DecodingOptions
 ) -> _Candidates:
-    """Returns the spans of `squad_decoding._best_spans`, in no order."""
+    """Returns the spans of `squad_decoding._best_spans`, in any order."""
     num_best = tf.minimum(options.n_best_size, tf.shape(logits)[1])
-    # Equal logits are sorted by position.
+    # `top_k` sorts equal logits by position.
     values, positions = tf.math.top_k(tf.transpose(logits, [2, 0, 1]), num_best)
     start = windows.start[:, tf.newaxis]
     shift = start - windows.offset[:, tf.newaxis]
@@ -220,6 +220,7 @@ def _best_spans(
     length = last[:, tf.newaxis, :] - first[:, :, tf.newaxis] + 1
     is_span = (length > 0) & (length <= options.max_answer_length)
     is_span &= is_first[:, :, tf.newaxis] & is_last[:, tf.newaxis, :]
+    # The window of each span, and the ranks of its start and its end.
     row, i, j = tf.unstack(tf.where(is_span), axis=1)
     starts, ends = tf.stack([row, i], axis=1), tf.stack([row, j], axis=1)
     start_values, end_values = tf.unstack(tf.cast(values, tf.float64))
@@ -240,7 +241,7 @@ def _has_most_context(windows: Windows, tokens: Any) -> Any:
     left = tokens[:, :, tf.newaxis] - windows.start
     right = windows.start + windows.length - 1 - tokens[:, :, tf.newaxis]
     context = tf.cast(tf.minimum(left, right), tf.float64)
-    # Computed in float64 and in this order, so that ties are equal in both.
+    # float64 and the order of operations of `find_owners`, for equal ties.
     scores = context + 0.01 * tf.cast(windows.length, tf.float64)
     owner = tf.argmax(tf.where(context >= 0, scores, -1.0), axis=2)
     numbers = tf.range(tf.size(windows.start, tf.int64))

@@ -19,7 +19,7 @@ class TaggingSignatures(TaskSignatures):
     Outputs of `serving_default` for each text: `tokens` [B, N], its words, and
     `tags` [B, N]; both are "" after the last word. Outputs for ids: `tags`
     [B, S] and `probabilities` [B, S, C] of all WordPiece tokens, and `classes`
-    [B, C], the names of all tags. The tag of a word is that of its first token.
+    [B, C], the names of all tags. A word has the tag of its first token.
     """
 
     def _outputs(self, logits: Any) -> Tensors:
@@ -32,7 +32,7 @@ class TaggingSignatures(TaskSignatures):
         }
 
     def from_texts(self, text: Any) -> Tensors:
-        """`serving_default`: strings [B], split as by `BasicTokenizer`."""
+        """`serving_default`: strings [B], split as in `BasicTokenizer`."""
         words, word_ids = self.tokenizer.split_texts(text)
         room = self.max_seq_length - 2
         tokens = word_ids.values[:, :room]
@@ -60,8 +60,8 @@ class TaggingSignatures(TaskSignatures):
 def _make_windows(sentences: Any, words: Any, room: int) -> Window:
     """Returns the windows of `tasks.tagging.make_windows`, each int64 [R].
 
-    `sentences` are the words at which sentences begin, int64 [B + 1], and
-    `words` the tokens at which words begin, int64 [N + 1].
+    `sentences` [B + 1] and `words` [N + 1] are row splits, int64: the index of
+    the first word of each sentence, and of the first token of each word.
     """
 
     def add_window(first: Any, windows: Any) -> tuple[Any, Any]:

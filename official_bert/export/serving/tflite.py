@@ -13,11 +13,12 @@ from official_bert.export.serving.signatures import TaskSignatures
 
 
 def convert(signatures: TaskSignatures, module: Any) -> bytes:
-    """Returns the contents of `model.tflite`; logs how the logits differ.
+    """Returns the contents of `model.tflite`; logs how far its logits differ.
 
-    The inputs are those of `ids`, of any batch size and length. The output is
-    `logits`; probabilities and labels are left to the caller. `module` holds
-    the weights. Raises `InputError` if the model cannot be converted.
+    The model has the inputs of the signature `ids`, of any batch size and
+    length. Its output is `logits`; the caller computes probabilities and
+    labels. `module` holds the weights. Raises `InputError` if the model cannot
+    be converted.
     """
 
     def run(input_ids: Any, input_mask: Any, segment_ids: Any) -> Any:
@@ -42,7 +43,7 @@ def convert(signatures: TaskSignatures, module: Any) -> bytes:
 
 
 def largest_difference(signatures: TaskSignatures, content: bytes) -> float:
-    """Returns the largest difference between logits of both models."""
+    """Returns the largest difference between the logits of both models."""
     [_, *choices, _] = signatures.ids_inputs()[0].shape
     shape = (2, *choices, min(signatures.max_seq_length, 64))
     is_first_half = np.arange(shape[-1]) < shape[-1] // 2

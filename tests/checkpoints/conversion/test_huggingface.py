@@ -1,7 +1,7 @@
-"""Hugging Face directories in and out, against transformers itself.
+"""Conversion to and from Hugging Face directories, compared with transformers.
 
-`tests/golden/transformers` holds models that it saved. If the environment
-variable TRANSFORMERS_PYTHON names a Python with transformers, it is run too.
+`tests/golden/transformers` holds models that transformers saved. A Python with
+transformers is used, too, if TRANSFORMERS_PYTHON names one.
 """
 
 import json
@@ -42,44 +42,45 @@ WORDS = "bert.embeddings.word_embeddings.weight"
 
 
 @pytest.fixture
-def theirs(tmp_path):
+def hf_model(tmp_path):
     """A pre-training model saved by transformers, without vocab.txt."""
-    return shutil.copytree(GOLDEN / "pretraining", tmp_path / "theirs")
+    return shutil.copytree(GOLDEN / "pretraining", tmp_path / "hf_model")
 
 
 @pytest.mark.parametrize("head", HEADS.values(), ids=HEADS)
 def test_names_and_shapes_are_those_of_transformers(head):
     # A BertModel by itself is its own root.
     is_root = "." in head.architecture or not head.scopes
-    listed = {
+    expected = {
         f"bert.{name}" if is_root else name: tuple(shape)
         for name, shape in read_json(GOLDEN / "names.json")[
             head.architecture
         ].items()
     }
     config = BertConfig(**transformers_process.SIZES)
-    every = weights.shapes(config, 1 if head.name == "multiple_choice" else 3)
+    num_classes = 1 if head.name == "multiple_choice" else 3
+    shapes = weights.shapes(config, num_classes)
     names = huggingface.NAMES
     found = {
-        names.rename(name): names.shape(name, every[name], config)
-        for name in weights.names_of_model(every, head)
+        names.rename(name): names.shape(name, shapes[name], config)
+        for name in weights.names_of_model(shapes, head)
         if head.needs_pooler
         or head.name == "encoder"
         or not name.startswith(weights.POOLER)
     }
-    assert found == listed
+    assert found == expected
 
 
-def test_transformers_model_has_the_same_outputs_here(theirs, tmp_path):
-    folder = to_tf1(theirs)
-    assert_same_outputs(theirs, folder, "pretraining")
+def test_transformers_model_has_the_same_outputs_here(hf_model, tmp_path):
+    folder = to_tf1(hf_model)
+    assert_same_outputs(hf_model, folder, "pretraining")
     assert (folder / "vocab.txt").read_text().split() == VOCAB
 
 
 @every_head
 def test_model_is_unchanged_after_conversion_and_back(tmp_path, head, capsys):
     choices = 1 if head == "multiple_choice" else 3
-    # As the released Chinese model, with an unknown key.
+    # The config of the released Chinese model has such an unknown key.
     arrays = released(tmp_path / "a", head, choices, hidden_dropout_prob=0.25)
     change_json(tmp_path / "a" / "bert_config.json", pooler_type="first_token")
     hf = to_hf(tmp_path / "a", head, do_lower_case=False)
@@ -128,15 +129,15 @@ def test_bfloat16_becomes_float32(tmp_path):
     path = to_hf(tmp_path / "a") / "model.safetensors"
     stored = load_file(path)
     name = "bert.pooler.dense.bias"
-    wanted = np.array([0.5, -1.25, 0, 3, 1, 2, -7, 256], np.float32)
-    half = (wanted.view(np.uint32) >> 16).astype(np.uint16)
+    expected = np.array([0.5, -1.25, 0, 3, 1, 2, -7, 256], np.float32)
+    half = (expected.view(np.uint32) >> 16).astype(np.uint16)
     save_file({**stored, name: half}, path)
-    # NumPy has no such type: change the header, which follows its length.
+    # NumPy has no bfloat16: change the header, which follows its length.
     data = path.read_bytes().replace(b'"U16"', b'"BF16"')
     length = int.from_bytes(data[:8], "little") + 1
     path.write_bytes(length.to_bytes(8, "little") + data[8:])
     found = arrays_of(to_tf1(tmp_path / "hf"))["bert/pooler/dense/bias"]
-    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("head", ["masked_lm", "question_answering"])
@@ -151,17 +152,17 @@ def test_missing_pooler_is_newly_initialized(tmp_path, capsys, head):
     assert sorted(found) == sorted(arrays)
     kernel = found["bert/pooler/dense/kernel"]
     assert 0.2 < kernel.std() < 0.7
-    # Equal in every version. The last one replaces a value beyond the limit.
+    # These values must not change. The last one replaces a too large value.
     drawn = np.float32([0.06286511, -0.06605243, 0.32021132, 0.16448481])
     np.testing.assert_array_equal([*kernel[0, :3], kernel[1, 4]], drawn)
     assert np.abs(kernel).max() <= 1.0  # Two deviations.
 
 
 @pytest.mark.slow
-def test_both_forms_of_gelu_are_converted(tmp_path, theirs):
+def test_both_forms_of_gelu_are_converted(tmp_path, hf_model):
     released(tmp_path / "a", "encoder")
-    change_json(theirs / "config.json", hidden_act="gelu")
-    ours = to_tf1(theirs)
+    change_json(hf_model / "config.json", hidden_act="gelu")
+    ours = to_tf1(hf_model)
     assert read_json(ours / "bert_config.json")["hidden_act"] == "gelu_erf"
     for folder, name in (tmp_path / "a", "gelu_pytorch_tanh"), (ours, "gelu"):
         config = read_json(to_hf(folder, overwrite=True) / "config.json")
@@ -208,11 +209,11 @@ GAP = {"[PAD]": 0, "[UNK]": 2}
     ],
 )
 def test_model_or_tokenizer_other_than_bert_is_an_error(
-    theirs, tmp_path, name, changes, message
+    hf_model, tmp_path, name, changes, message
 ):
-    change_json(theirs / f"{name}.json", **changes)
+    change_json(hf_model / f"{name}.json", **changes)
     with pytest.raises(InputError, match=message):
-        to_tf1(theirs)
+        to_tf1(hf_model)
     assert not (tmp_path / "b").exists()
 
 
@@ -225,23 +226,23 @@ def test_model_or_tokenizer_other_than_bert_is_an_error(
     ],
 )
 def test_unsupported_setting_is_reported(
-    theirs, caplog, name, changes, message
+    hf_model, caplog, name, changes, message
 ):
-    change_json(theirs / "config.json", classifier_dropout=0.1)
-    to_tf1(theirs)
+    change_json(hf_model / "config.json", classifier_dropout=0.1)
+    to_tf1(hf_model)
     [key] = changes
     assert f"`{key}`" not in caplog.text
-    change_json(theirs / f"{name}.json", **changes)
-    to_tf1(theirs, "c")
+    change_json(hf_model / f"{name}.json", **changes)
+    to_tf1(hf_model, "c")
     assert f"`{key}{message}" in caplog.text
 
 
 @pytest.mark.parametrize("size", [0, 7, 200, -1])
-def test_truncated_weights_are_an_error(theirs, size):
-    path = theirs / "model.safetensors"
+def test_truncated_weights_are_an_error(hf_model, size):
+    path = hf_model / "model.safetensors"
     path.write_bytes(path.read_bytes()[:size])
     with pytest.raises(InputError, match="must be a complete safetensors file"):
-        to_tf1(theirs)
+        to_tf1(hf_model)
 
 
 @pytest.mark.parametrize(
@@ -253,24 +254,24 @@ def test_truncated_weights_are_an_error(theirs, size):
     ],
 )
 def test_unknown_or_repeated_array_is_an_error_unless_skipped(
-    theirs, capsys, name, message
+    hf_model, capsys, name, message
 ):
-    path = theirs / "model.safetensors"
+    path = hf_model / "model.safetensors"
     save_file({**load_file(path), name: np.ones((24, 8), np.float32)}, path)
     with pytest.raises(InputError, match=message):
-        to_tf1(theirs)
+        to_tf1(hf_model)
     if "beta" not in name:
-        to_tf1(theirs, skip=rf"^{name}$")
+        to_tf1(hf_model, skip=rf"^{name}$")
         assert f"Left out: {name}." in capsys.readouterr().out
 
 
-def test_missing_shard_is_named(theirs):
-    (theirs / "model.safetensors").unlink()
-    index = theirs / "model.safetensors.index.json"
+def test_missing_shard_is_named(hf_model):
+    (hf_model / "model.safetensors").unlink()
+    index = hf_model / "model.safetensors.index.json"
     for name, message in (("1.st", r"1\.st"), ("../1.st", "beside it")):
         index.write_text(json.dumps({"weight_map": {"a": name}}))
         with pytest.raises(InputError, match=message):
-            to_tf1(theirs)
+            to_tf1(hf_model)
 
 
 @pytest.fixture(scope="module")
@@ -326,9 +327,9 @@ def test_files_of_transformers_have_the_same_outputs_here(
     assert_same_outputs(tmp_path / "hf", tmp_path / "b", head)
 
 
-def assert_same_outputs(theirs, ours, head):
-    found = outputs(ours, head)
-    recorded = np.load(theirs / "outputs.npz")
+def assert_same_outputs(hf, tf1_directory, head):
+    found = outputs(tf1_directory, head)
+    recorded = np.load(hf / "outputs.npz")
     assert set(found) <= set(recorded)
     for name, values in found.items():
         expected = recorded[name]

@@ -1,4 +1,4 @@
-"""KerasHub's presets in and out, against KerasHub itself."""
+"""Conversion to and from KerasHub presets, compared with KerasHub."""
 
 import shutil
 
@@ -33,15 +33,15 @@ pytestmark = [
 
 
 def call(model):
-    inputs = batch()
-    given = {
-        "token_ids": inputs["input_ids"],
-        "padding_mask": inputs["input_mask"],
-        "segment_ids": inputs["segment_ids"],
+    features = batch()
+    inputs = {
+        "token_ids": features["input_ids"],
+        "padding_mask": features["input_mask"],
+        "segment_ids": features["segment_ids"],
     }
     if "mask_positions" in model.input:
-        given["mask_positions"] = inputs["masked_lm_positions"]
-    return model(given)
+        inputs["mask_positions"] = features["masked_lm_positions"]
+    return model(inputs)
 
 
 def to_kh(folder, **flags):
@@ -50,8 +50,8 @@ def to_kh(folder, **flags):
     return convert(input=folder, output=output, to="keras_hub", **flags)
 
 
-def assert_close(found, wanted):
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5)
+def assert_close(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 
 
 def test_directory_is_preferred_to_a_published_model(tmp_path, monkeypatch):
@@ -124,7 +124,7 @@ def test_preset_saved_by_keras_hub_has_the_same_outputs_here(
 
 
 @pytest.mark.parametrize("head", ["encoder", "masked_lm"])
-def test_keras_hub_has_the_same_outputs(tmp_path, head, capsys):
+def test_keras_hub_has_the_same_outputs_with_our_preset(tmp_path, head, capsys):
     config = {"hidden_dropout_prob": 0.25, "initializer_range": 0.02}
     config["attention_probs_dropout_prob"] = 0.25
     arrays = released(tmp_path / "a", head, **config)
@@ -157,8 +157,8 @@ def test_keras_hub_tokenizer_makes_the_same_tokens(
     tokenizer = keras_nlp.models.BertTokenizer.from_preset(str(folder))
     text = "Élan vital: the naïve typewriters of Zürich, unaffable."
     ours = FullTokenizer(str(vocab_file), do_lower_case=lower)
-    wanted = ours.convert_tokens_to_ids(ours.tokenize(text))
-    assert np.asarray(tokenizer(text)).tolist() == wanted
+    expected = ours.convert_tokens_to_ids(ours.tokenize(text))
+    assert np.asarray(tokenizer(text)).tolist() == expected
 
 
 def test_weights_and_settings_that_are_not_kept_are_reported(tmp_path, capsys):
@@ -226,7 +226,7 @@ def test_settings_of_another_type_are_an_error(preset, file):
 
 @pytest.mark.parametrize("damage", [0, 100, 6000, b"SNOD", b"TREE", b"HEAP"])
 def test_damaged_preset_is_an_error(preset, damage):
-    """It is truncated, or a signature of HDF5 is overwritten."""
+    """The weights are truncated, or a signature of HDF5 is overwritten."""
     path = preset / "model.weights.h5"
     data = path.read_bytes()
     if isinstance(damage, int):
@@ -247,11 +247,11 @@ def test_unsupported_accent_setting_is_reported(preset, caplog):
     assert "`strip_accents` is False with `lowercase` True" in caplog.text
 
 
-@pytest.mark.parametrize("twice", ["a", "[MASK]"])
-def test_vocabulary_with_a_repeated_token_is_an_error(tmp_path, twice):
-    """One token occurs twice, in place of another."""
+@pytest.mark.parametrize("token", ["a", "[MASK]"])
+def test_vocabulary_with_a_repeated_token_is_an_error(tmp_path, token):
+    """The token "b" occurs twice: it replaces another token."""
     released(tmp_path / "a", "encoder")
     vocab = tmp_path / "a" / "vocab.txt"
-    vocab.write_text(vocab.read_text().replace(twice + "\n", "b\n", 1))
+    vocab.write_text(vocab.read_text().replace(token + "\n", "b\n", 1))
     with pytest.raises(InputError, match="without duplicates"):
         to_kh(tmp_path / "a")

@@ -1,4 +1,4 @@
-"""Model Garden checkpoints in, against recorded outputs of its models."""
+"""Conversion of Model Garden checkpoints, compared with recorded outputs."""
 
 import pathlib
 
@@ -49,7 +49,7 @@ def run(name, config_file, **flags):
 def test_model_has_the_same_outputs_here(
     config_file, capsys, name, first, second
 ):
-    # It has a pooler that it does not use.
+    # This model has a pooler that it does not use.
     skip = "_pooler_layer" if name == "pretrainer_v2" else None
     head = "encoder" if name.startswith("encoder") else "pretraining"
     found = outputs(run(name, config_file, skip=skip), head).values()
