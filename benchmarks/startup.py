@@ -49,7 +49,7 @@ def write_models(folder: str, name: str, config_json: str) -> None:
         writer = csv.writer(file)
         writer.writerow(["text", "label"])
         for number in range(BATCH_SIZE * NUM_STEPS):
-            writer.writerow([TEXT, number % 2])
+            writer.writerow([f"w{number} {TEXT}", number % 2])
 
 
 def train_peer(model: str, path: str) -> None:

@@ -17,7 +17,11 @@ from official_bert import hub
 from official_bert.checkpoints import loading, tf1
 from official_bert.export import saved_model
 from official_bert.modeling.encoder import Bert
-from official_bert.modeling.layers import StepContext, gather_positions
+from official_bert.modeling.layers import (
+    StepContext,
+    gather_positions,
+    skip_initialization,
+)
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.pretrained import ModelFiles
 
@@ -49,7 +53,8 @@ def export(model_files: ModelFiles, export_path: str) -> Exported:
     checkpoint does not fit the config, or the module cannot be written.
     """
     config = model_files.read_config()
-    model = PretrainingModel(config)
+    with skip_initialization():
+        model = PretrainingModel(config)
     used = ("bert/", _MASKED_LM)
     weights = tf1.by_name(
         w for w in model.trainable_variables if w.path.startswith(used)

@@ -14,6 +14,7 @@ from official_bert.errors import InputError, listed
 from official_bert.hub import HubBert
 from official_bert.inputs import text_inputs
 from official_bert.modeling.encoder import Bert, BertOutput
+from official_bert.modeling.layers import skip_initialization
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options.model_source import require_finetuned
 from official_bert.pretrained import ModelFiles
@@ -96,8 +97,9 @@ def load_encoder(
 
     A missing pooler is not an error.
     """
-    bert = Bert(model_files.read_config())
-    bert.build()
+    with skip_initialization():
+        bert = Bert(model_files.read_config())
+        bert.build()
     tokenizer, source = load_weights(
         bert,
         model_files,
@@ -116,7 +118,8 @@ def load_masked_lm(
     Raises `InputError` as `load_weights` does, or if the model has no masked-LM
     head.
     """
-    model = PretrainingModel(model_files.read_config())
+    with skip_initialization():
+        model = PretrainingModel(model_files.read_config())
     tokenizer, _ = load_weights(
         model,
         model_files,
@@ -182,7 +185,8 @@ def _load_task(
         bert = HubBert(description["hub_module"])
         model = task.build_model(bert.config, bert)
     else:
-        model = task.build_model(model_files.read_config())
+        with skip_initialization():
+            model = task.build_model(model_files.read_config())
     positions = model.config.max_position_embeddings
     if max_seq_length > positions:
         raise InputError(

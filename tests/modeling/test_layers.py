@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from support import recorded
 
 from official_bert.config import ACTIVATIONS
 from official_bert.modeling import gradients, layers
@@ -151,3 +152,14 @@ def test_dropout_without_a_context_uses_the_random_state_of_keras():
     assert not np.array_equal(first, second)
     np.testing.assert_array_equal(layer(ONES), ONES)
     assert layer.variables == []
+
+
+def test_initialization_is_skipped_only_in_the_context():
+    def kernel():
+        layer = layers.dense(recorded.SMALL_CONFIG, 4)
+        layer.build((1, 8))
+        return layer.kernel.numpy()
+
+    with layers.skip_initialization():
+        assert not kernel().any()
+    assert kernel().all()
