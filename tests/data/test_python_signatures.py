@@ -94,7 +94,8 @@ def read(directory, part):
 
 
 def test_files_are_balanced_and_well_formed(output_dir):
-    for part, at_least in zip(PARTS, (8000, 500, 500), strict=True):
+    # Linux distributions package parts of the standard library separately.
+    for part, at_least in zip(PARTS, (7000, 400, 400), strict=True):
         rows = read(output_dir, part)
         assert len(rows) >= at_least
         for signature, summary, _ in rows:

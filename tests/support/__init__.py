@@ -1,9 +1,17 @@
 """Helpers that several test files share."""
 
 import pathlib
+import tarfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def unpack(archive, directory):
+    """Unpacks a tar file; Python before 3.11.4 has no filters."""
+    options = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+    with tarfile.open(archive) as file:
+        file.extractall(directory, **options)
 
 
 def write_vocab(directory, tokens):

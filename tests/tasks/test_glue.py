@@ -1,11 +1,10 @@
 """GLUE: published files, and features equal to the original's."""
 
 import json
-import tarfile
 
 import numpy as np
 import pytest
-from support import recorded_texts
+from support import recorded_texts, unpack
 
 from official_bert.errors import InputError
 from official_bert.inputs import padding
@@ -156,8 +155,7 @@ COUNTS = {
 @pytest.fixture(scope="module")
 def published(shared_data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("glue")
-    with tarfile.open(shared_data / "glue.tar.xz") as archive:
-        archive.extractall(folder, filter="data")
+    unpack(shared_data / "glue.tar.xz", folder)
     return folder / "glue"
 
 

@@ -2,10 +2,10 @@
 
 import itertools
 import sys
-import tarfile
 import unicodedata
 
 import pytest
+from support import unpack
 
 from official_bert.tokenization import (
     BasicTokenizer,
@@ -131,8 +131,7 @@ def test_ids_of_unknown_words_need_the_token_unk(make_vocab):
 def test_wikipedia_has_the_tokens_of_the_reference(
     shared_data, tmp_path, vocab_files, vocabulary
 ):
-    with tarfile.open(shared_data / "corpora.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpack(shared_data / "corpora.tar.xz", tmp_path)
     text = (tmp_path / "corpora" / "wikipedia.txt").read_text("utf-8")
     do_lower_case = vocabulary in ("uncased", "chinese")
     settings = vocab_files[vocabulary], do_lower_case
