@@ -284,16 +284,21 @@ def options_from_flags(
 
 @contextlib.contextmanager
 def quiet_imports() -> Iterator[None]:
-    """Imports TensorFlow and Keras faster, without TensorFlow's messages.
+    """Imports TensorFlow and Keras faster, without TensorFlow's messages."""
+    with _collection_paused(), _messages_discarded():
+        yield
 
-    No setting of TensorFlow hides the lines that it writes to stderr when it is
-    imported. They are discarded if TF_CPP_MIN_LOG_LEVEL is 3, which `run` sets
-    unless --verbose or another value is given. Within the block, Keras does not
-    import `_UNUSED_BY_KERAS`.
+
+@contextlib.contextmanager
+def _messages_discarded() -> Iterator[None]:
+    """Discards what TensorFlow writes to stderr when it is imported.
+
+    No setting of TensorFlow hides these lines. They are discarded if
+    TF_CPP_MIN_LOG_LEVEL is 3, which `run` sets unless --verbose or another
+    value is given. Within the block, Keras does not import `_UNUSED_BY_KERAS`.
     """
     if os.environ.get(_LOG_LEVEL) != _FATAL_ONLY:
-        with _collection_paused():
-            yield
+        yield
         return
     sys.stderr.flush()
     hidden: Any = dict.fromkeys(_UNUSED_BY_KERAS - sys.modules.keys())
@@ -301,8 +306,7 @@ def quiet_imports() -> Iterator[None]:
         os.dup2(null.fileno(), 2)
         sys.modules.update(hidden)  # Importing them raises ImportError.
         try:
-            with _collection_paused():
-                yield
+            yield
         finally:
             os.dup2(saved.fileno(), 2)
             for name in hidden:
@@ -316,7 +320,7 @@ def _collection_paused() -> Iterator[None]:
     The import creates 400,000 objects that stay. Collections would take a fifth
     of its time; later ones skip these objects.
     """
-    if "tensorflow" in sys.modules:
+    if "tensorflow" in sys.modules or not gc.isenabled():
         yield
         return
     gc.disable()

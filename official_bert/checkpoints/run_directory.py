@@ -38,20 +38,18 @@ def first_undamaged(
     """Returns `read(prefix)` for the newest undamaged checkpoint.
 
     `read` raises `DamagedCheckpointError` for a damaged checkpoint. With
-    `warns`, damaged checkpoints give a warning. Returns None if the directory
+    `warns`, a warning names each one. Returns None if the directory
     has no checkpoint. Raises `InputError` if all checkpoints are damaged, or
     the file `checkpoint` is.
     """
     names, errors = _listed(directory), []
     for name in reversed(names):
         try:
-            result = read(os.path.join(directory, name))
+            return read(os.path.join(directory, name))
         except DamagedCheckpointError as error:
             errors.append(str(error))
-            continue
-        for message in errors if warns else ():
-            logging.warning("Skipping a damaged checkpoint. %s", message)
-        return result
+            if warns:
+                logging.warning("Skipping a damaged checkpoint. %s", error)
     if not names:
         return None
     raise InputError(

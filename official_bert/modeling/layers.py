@@ -63,12 +63,14 @@ def get_activation(name: str | None) -> Callable[[Any], Any] | None:
     return _ACTIVATIONS[key]
 
 
-_skips_initialization = contextvars.ContextVar("skips", default=False)
+_skips_initialization = contextvars.ContextVar(
+    "skips_initialization", default=False
+)
 
 
 @contextlib.contextmanager
 def skip_initialization() -> Iterator[None]:
-    """Makes the matrices of new layers 0, because they will be loaded.
+    """Creates the matrices of layers as zeros, to be loaded afterwards.
 
     Drawing the initial values of BERT-Base takes two seconds.
     """

@@ -68,7 +68,7 @@ class Trainer:
 
     @property
     def weights(self) -> dict[str, Any]:
-        """{name in a checkpoint: variable} of the model, also if frozen."""
+        """{name in a checkpoint: variable} of the model, with frozen ones."""
         return tf1.by_name(self.model.trainable_variables)
 
     @property
