@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
+import tqdm
 
 import create_pretraining_data
 import official_bert.training.finetune
@@ -210,6 +211,9 @@ def _run(line: list[str], log: str, kill: Kill | None) -> None:
     with open(log, "w", encoding="utf-8") as file:
         for stream in (1, 2):
             os.dup2(file.fileno(), stream)
+    # By default, forked processes share the lock of progress bars. A process
+    # that is killed while it holds the lock never releases it.
+    tqdm.tqdm.set_lock(threading.RLock())
     loop._SUMMARY_STEPS = 1
     if kill:
         die_at(kill)

@@ -166,12 +166,7 @@ def contents(directory):
 
 def start(directory, *arguments, limit=None):
     """Starts the command in its own process group."""
-
-    def prepare():
-        if limit is not None:  # As if the disk were full.
-            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [
             *(sys.executable, str(ROOT / "create_pretraining_data.py")),
             f"--input_file={directory / 'text.txt'}",
@@ -183,8 +178,11 @@ def start(directory, *arguments, limit=None):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        preexec_fn=prepare,
     )
+    if limit is not None:  # As if the disk were full.
+        limits = (limit, limit)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, limits)
+    return process
 
 
 @pytest.mark.parametrize("workers", ["0", "1", "2"])

@@ -9,16 +9,17 @@ import pytest
 from support import ROOT
 
 
-def run_python(*arguments, status=0, env=None, **options):
+def run_python(*arguments, status=0, env=None, timeout=300, **options):
     """Returns a finished Python process with its stdout and stderr as text.
 
-    It must end with `status`, unless that is None. By default it has this
-    process' environment, and imports this project.
+    It must end with `status`, unless that is None, within `timeout` seconds. By
+    default it has this process' environment, and imports this project.
     """
     done = subprocess.run(
         [sys.executable, *arguments],
         capture_output=True,
         text=True,
+        timeout=timeout,
         env=env or {**os.environ, "PYTHONPATH": str(ROOT)},
         **options,
     )
