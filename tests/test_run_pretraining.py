@@ -12,7 +12,12 @@ import types
 
 import numpy as np
 import pytest
-from support import command_lines, pretraining_runs, record_files
+from support import (
+    command_lines,
+    conversions,
+    pretraining_runs,
+    record_files,
+)
 from support.pretraining_runs import (
     CONFIG,
     WITHOUT_DROPOUT,
@@ -349,11 +354,15 @@ def test_training_prints_the_next_command(copy, folder, capsys):
     assert "Fine-tune" not in capsys.readouterr().out
 
 
-def test_evaluation_finds_the_config_of_the_run(finished, folder):
-    line = f"--input_file={folder}/train.tfrecord --output_dir={finished}"
+def test_evaluation_uses_the_config_and_the_loss_of_the_run(copy, folder):
+    conversions.change_json(copy / "train_options.json", options={"nsp": "sop"})
+    line = f"--input_file={folder}/train.tfrecord --output_dir={copy}"
     flags = f"--do_eval --max_seq_length=16 {line}"
     options = command_lines.parse(RunPretraining, flags)
-    assert options.bert_config_file == str(finished / "bert_config.json")
+    assert options.bert_config_file == str(copy / "bert_config.json")
+    assert options.nsp == "sop"
+    other = command_lines.parse(RunPretraining, f"{flags} --nsp=none")
+    assert other.nsp == "none"
     with pytest.raises(InputError, match="--bert_config_file"):
         command_lines.parse(RunPretraining, f"--do_train {line}")
 

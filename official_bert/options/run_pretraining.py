@@ -7,7 +7,10 @@ from official_bert import files
 from official_bert.flags import amount, choice, count, option, optional, switch
 from official_bert.options import create_pretraining_data
 from official_bert.options.checks import existing_files, file_option
-from official_bert.options.training import TrainingOptions
+from official_bert.options.training import (
+    TrainingOptions,
+    read_train_options,
+)
 
 
 class RunPretraining(TrainingOptions, heading="Data"):
@@ -43,7 +46,8 @@ class RunPretraining(TrainingOptions, heading="Data"):
     )
     nsp: str = choice(
         "Loss on segment pairs: next sentence prediction, sentence order "
-        "(records of --nsp=sop), or none.",
+        "(records of --nsp=sop), or none. Evaluation without training uses the "
+        "loss of the run by default.",
         "next|sop|none",
     )
     do_eval: bool = switch(
@@ -70,12 +74,16 @@ class RunPretraining(TrainingOptions, heading="Data"):
 
     @classmethod
     def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Adds the files of --model or, for evaluation, of --output_dir."""
+        """Adds the files of --model or, for evaluation, those of the run."""
         given = super().complete(given)
         run_directory = given.get("output_dir")
         if not run_directory or given.get("do_train"):
             return given
+        of_run = {}
         copy = os.path.join(run_directory, "bert_config.json")
         if files.exists(copy):
-            return {"bert_config_file": copy, **given}
-        return given
+            of_run["bert_config_file"] = copy
+        trained = read_train_options(run_directory).get("options", {})
+        if "nsp" in trained:
+            of_run["nsp"] = trained["nsp"]
+        return {**of_run, **given}
