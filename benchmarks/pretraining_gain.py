@@ -188,7 +188,7 @@ def write_part(source: str, directory: str, number: int) -> dict[str, str]:
     few = "".join(f"{sentence}\n\n" for sentence in sentences)
     files.write_text(f"{directory}/train.txt", few)
     shutil.copy(f"{source}/dev.txt", directory)
-    # Few sentences do not have all tags.
+    # A small number of sentences may not contain all tags.
     tags = sorted({line.split("\t")[1] for line in text.split("\n") if line})
     files.write_text(f"{directory}/tags.txt", "\n".join(tags) + "\n")
     return {"label_file": f"{directory}/tags.txt"}

@@ -31,9 +31,14 @@ _DOUBLE_QUOTES = (
     'A cell that starts with a quote (") must end with one, and quotes inside '
     "it must be doubled."
 )
-_QUOTE_SEPARATORS = "Cells that contain the separator need quotes."
+_QUOTE_SEPARATORS = (
+    "Cells that contain the separator need quotes. To choose the separator, "
+    "write it into a line before the header, such as sep=;"
+)
 _NO_TABS = "Texts must not contain tabs."
 _NOT_EMPTY = "not be empty: fill it in, or remove the row"
+
+_LONGEST_CELL = 2**31 - 1  # Documents exceed the default of the csv module.
 
 # Currencies, percent signs and spaces in numbers.
 _UNITS = re.compile(r"[$€£¥%\s]")
@@ -233,10 +238,9 @@ def read(
     """Yields the rows of a table; for `flags` see `Row`.
 
     In `tsv`, cells are separated by tabs and never quoted. In `csv`, a cell in
-    double quotes may contain commas, line breaks and doubled quotes. In
-    `jsonl`, every line is a JSON object. Semicolons may separate the cells of
-    `csv`, if the first line has no commas outside of quotes. Raises
-    `InputError` for other files.
+    double quotes may contain commas, line breaks and doubled quotes; semicolons
+    may separate the cells, see `_delimiter`. In `jsonl`, every line is a JSON
+    object. Raises `InputError` for other files.
     """
     files.require(path, "The table")
     if file_format == "jsonl":
@@ -273,13 +277,13 @@ _log_once = functools.cache(logging.log)  # Files are read several times.
 
 
 def _read_csv(path: str) -> Iterator[_NumberedCells]:
-    csv.field_size_limit(2**31 - 1)  # Documents exceed the default.
+    csv.field_size_limit(_LONGEST_CELL)
     all_lines = (line + "\n" for _, line in files.numbered_lines(path))
     lines, ahead = itertools.tee(all_lines)  # A pipe can be read only once.
-    first_line = next(filter(str.strip, ahead), "")
+    first_lines = _first_lines(ahead)
     del ahead  # Otherwise, all lines would stay in memory.
-    delimiter = _delimiter(first_line)
-    names_separator = _SEPARATOR.match(first_line) is not None
+    delimiter = _delimiter(first_lines)
+    names_separator = _SEPARATOR.match(first_lines[0]) is not None
     if delimiter != ",":
         message = "%s: columns are separated by %r"
         _log_once(logging.INFO, message, path, delimiter)
@@ -301,18 +305,36 @@ def _read_csv(path: str) -> Iterator[_NumberedCells]:
         ) from error
 
 
-def _delimiter(first_line: str) -> str:
+def _first_lines(lines: Iterable[str]) -> list[str]:
+    """Returns the lines that are not blank, or a few of them; at least one."""
+    return [*itertools.islice(filter(str.strip, lines), 200)] or [""]
+
+
+def _delimiter(first_lines: Sequence[str]) -> str:
     """Returns "," or ";", which Excel writes in many countries.
 
     Excel may also write the separator into the first line, as "sep=;".
+    Otherwise, it is ";" if the first row has semicolons but no commas, or if
+    all first rows have the same number of semicolons: their texts and numbers
+    may have commas. Quoted cells do not count.
     """
-    if named := _SEPARATOR.match(first_line):
+    if named := _SEPARATOR.match(first_lines[0]):
         return named[1]
-    num_columns = {
-        delimiter: len(next(csv.reader([first_line], delimiter=delimiter), []))
+    commas, semicolons = (
+        [len(cells) for cells in _first_rows(first_lines, delimiter)]
         for delimiter in ",;"
-    }
-    return ";" if num_columns[","] <= 1 < num_columns[";"] else ","
+    )
+    if semicolons[0] > 1 and (commas[0] <= 1 or len({*semicolons}) == 1):
+        return ";"
+    return ","
+
+
+def _first_rows(lines: Sequence[str], delimiter: str) -> list[list[str]]:
+    reader = csv.reader(lines, delimiter=delimiter)
+    try:
+        return [*itertools.islice(reader, 20)] or [[]]
+    except csv.Error:  # Raised again when the table is read.
+        return [[]]
 
 
 def csv_style(path: str) -> tuple[str, str]:
@@ -320,9 +342,10 @@ def csv_style(path: str) -> tuple[str, str]:
 
     Spreadsheet programs in many countries need a semicolon and this mark.
     """
-    first_line = next(filter(str.strip, files.read_lines(path)), "")
-    mark = "\ufeff" if first_line.startswith("\ufeff") else ""
-    delimiter = _delimiter(first_line.removeprefix(mark))
+    csv.field_size_limit(_LONGEST_CELL)
+    first, *others = _first_lines(f"{s}\n" for s in files.read_lines(path))
+    mark = "\ufeff" if first.startswith("\ufeff") else ""
+    delimiter = _delimiter([first.removeprefix(mark), *others])
     return delimiter if delimiter == ";" else ",", mark
 
 

@@ -1,5 +1,6 @@
 """`create_pretraining_data.py`: files in, files out, errors, interruptions."""
 
+import contextlib
 import gzip
 import os
 import re
@@ -11,7 +12,7 @@ import time
 
 import pytest
 from support import ROOT, pretraining_records, recorded
-from support.processes import run_python
+from support.processes import run_python, started
 
 from official_bert.errors import InputError
 from official_bert.inputs import records, schemas, tfrecords
@@ -164,25 +165,23 @@ def contents(directory):
     return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
+@contextlib.contextmanager
 def start(directory, *arguments, limit=None):
     """Starts the command in its own process group."""
-    process = subprocess.Popen(
-        [
-            *(sys.executable, str(ROOT / "create_pretraining_data.py")),
-            f"--input_file={directory / 'text.txt'}",
-            f"--output_file={directory / 'a'},{directory / 'b'}",
-            f"--vocab_file={directory / 'vocab.txt'}",
-            *(f"--{name}={size}" for name, size in SIZES.items()),
-            *arguments,
-        ],
+    with started(
+        ROOT / "create_pretraining_data.py",
+        f"--input_file={directory / 'text.txt'}",
+        f"--output_file={directory / 'a'},{directory / 'b'}",
+        f"--vocab_file={directory / 'vocab.txt'}",
+        *(f"--{name}={size}" for name, size in SIZES.items()),
+        *arguments,
         stderr=subprocess.PIPE,
-        text=True,
         start_new_session=True,
-    )
-    if limit is not None:  # As if the disk were full.
-        limits = (limit, limit)
-        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, limits)
-    return process
+    ) as process:
+        if limit is not None:  # As if the disk were full.
+            limits = (limit, limit)
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, limits)
+        yield process
 
 
 @pytest.mark.parametrize("workers", ["0", "1", "2"])

@@ -4,13 +4,12 @@ import os
 import re
 import signal
 import subprocess
-import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from support import hosts
-from support.processes import run_python
+from support.processes import run_python, started
 
 from benchmarks import fault_drill
 from official_bert.checkpoints import run_directory, tf1
@@ -81,9 +80,7 @@ def start(folder):
     scenario = fault_drill.scenarios(str(folder))[0]
     line = fault_drill.command_line(scenario, str(folder))
     changes = ["--num_train_steps=100000", "--save_checkpoints_steps=20"]
-    return subprocess.Popen(
-        [sys.executable, *line, *changes], stderr=subprocess.PIPE, text=True
-    )
+    return started(*line, *changes, stderr=subprocess.PIPE)
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ import types
 
 import pytest
 from support import command_lines, conversions, tiny
+from support.processes import started
 from support.run_outputs import weights
 
 import predict
@@ -393,11 +394,11 @@ def test_output_file_is_written_with_a_progress_bar(
 
 @pytest.mark.slow
 def test_piped_lines_are_answered_at_once_until_a_pipe_is_closed(tuned, folder):
-    command = [sys.executable, predict.__file__, f"--model_dir={tuned}"]
+    command = [predict.__file__, f"--model_dir={tuned}"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with (
         open("errors.txt", "w", encoding="utf-8") as errors,
-        subprocess.Popen(command, **pipes, stderr=errors, text=True) as process,
+        started(*command, **pipes, stderr=errors) as process,
     ):
         for text in ("good", "bad dog", "it is rain ?"):
             process.stdin.write(text + "\n")

@@ -178,10 +178,27 @@ def test_semicolons_may_separate_columns_as_in_spreadsheets(tmp_path, caplog):
         text = "sep=/\ntext/label\na/1\n".replace("/", separator)
         [row] = read(tmp_path, text, "csv")
         assert (row.line, row.text("text"), row.text("label")) == (3, "a", "1")
-    # A quoted text with a semicolon, and a header with both characters.
-    for text in ('"text; long"\na\n', "text,label;stars\na,b\n"):
-        [row] = read(tmp_path, text, "csv")
-        assert row.cells["0"] == "a"
+
+
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [
+        ('"text; long"\na\n', ["a"]),
+        ("text,label;stars\na,b\n", ["a", "b"]),
+        ("text,label\na;b,c;d\n", ["a;b", "c;d"]),
+        # The header and the numbers have commas.
+        ("text, free;price\na, b;1,50\n", ["a, b", "1,50"]),
+        ('text, free;price\n"a;\n\nb";1,50\n', ["a;\n\nb", "1,50"]),
+    ],
+)
+def test_separator_divides_all_first_rows_into_the_same_columns(
+    tmp_path, text, cells
+):
+    [row] = read(tmp_path, text, "csv")
+    numbers = [str(number) for number in range(len(row.columns))]
+    assert [row.cells[number] for number in numbers] == cells
+    style = tables.csv_style(str(next(tmp_path.iterdir())))
+    assert style == (";" if "price" in text else ",", "")
 
 
 def test_empty_row_between_others_is_ignored_with_a_warning(tmp_path, caplog):

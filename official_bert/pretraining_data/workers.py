@@ -70,6 +70,7 @@ class Workers:
                 # A worker may wait forever for the lock of a killed worker.
                 if error:
                     self._kill_workers()
+                    _stop_writing(self._pool)
                 self._pool.shutdown(cancel_futures=True)
 
     def _kill_workers(self) -> None:
@@ -110,6 +111,16 @@ def _start_method() -> str:
     # such as those of TensorFlow.
     is_alone = threading.active_count() == 1 and "tensorflow" not in sys.modules
     return "fork" if is_alone and sys.platform == "linux" else "spawn"
+
+
+def _stop_writing(pool: futures.ProcessPoolExecutor) -> None:
+    """Lets the thread that writes items end, although no worker reads them.
+
+    Python 3.11.5 and later do this themselves; before, `shutdown` would wait
+    forever.
+    """
+    if sys.version_info < (3, 11, 5):
+        pool._call_queue._reader.close()  # type: ignore[attr-defined]
 
 
 def _start() -> None:

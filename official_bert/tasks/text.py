@@ -238,7 +238,8 @@ class TextTask(Task):
                 f"{keys}. Received: {quoted(value)}."
             )
         if self.is_pair not in (None, len(texts) == 2):
-            expected, advice = "one text", ""
+            expected = "one text"
+            advice = " If texts contain tabs, use --input_format=lines."
             if self.is_pair:
                 expected = "a pair of texts"
                 advice = (

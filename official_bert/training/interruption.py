@@ -40,7 +40,9 @@ def watched() -> Iterator[ReceivedSignal]:
     with reader, contextlib.ExitStack() as stack:
         listener.start()
         stack.callback(listener.join)
-        stack.callback(writer.close)  # Ends the listener.
+        stack.callback(writer.close)
+        # Ends the listener, even if a forked process has a copy of the socket.
+        stack.callback(writer.shutdown, socket.SHUT_WR)
         # A signal that is already ignored stays ignored, such as SIGINT in
         # background commands of shells. For other signals, a handler that does
         # nothing keeps the process alive.

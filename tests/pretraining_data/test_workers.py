@@ -45,12 +45,16 @@ def test_results_are_in_order_and_few_items_are_read_ahead(number):
     assert is_in_this_process == (number == 1)
 
 
-def test_failed_and_killed_workers_are_reported():
-    with workers(2) as pool:
-        with pytest.raises(InputError, match="number 0"):
-            list(pool.map(fail, range(5)))
-        with pytest.raises(InputError, match=r"--num_workers=2: .* killed"):
-            list(pool.map(die, range(5)))
+def test_failed_workers_are_reported():
+    with workers(2) as pool, pytest.raises(InputError, match="number 0"):
+        list(pool.map(fail, range(5)))
+
+
+def test_killed_workers_are_reported():
+    items = ["a" * 2**20] * 5  # Larger than the buffer of a pipe.
+    message = "--num_workers=2: .* killed"
+    with pytest.raises(InputError, match=message), workers(2) as pool:
+        list(pool.map(die, items))
 
 
 # In its own process, because forks need a process without threads.

@@ -7,6 +7,7 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 
 from support import ROOT
 
@@ -54,13 +55,19 @@ def read_until(process, pattern):
     """Reads stderr until a pattern matches; returns the text.
 
     Reads single characters, because the line of a progress bar ends only after
-    ten seconds. `$` matches the end of a line, not of the text read so far.
+    ten seconds. `$` matches the end of a line, not of the text read so far. A
+    process that writes no such text for five minutes is killed.
     """
     text = ""
-    while not re.search(pattern, text + " ", re.MULTILINE):
-        new = process.stderr.read(1)
-        assert new, text
-        text += new
+    timer = threading.Timer(300, process.kill)
+    timer.start()
+    try:
+        while not re.search(pattern, text + " ", re.MULTILINE):
+            new = process.stderr.read(1)
+            assert new, text
+            text += new
+    finally:
+        timer.cancel()
     return text
 
 

@@ -1,5 +1,6 @@
 """Other Python processes, with their output."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -25,6 +26,21 @@ def run_python(*arguments, status=0, env=None, timeout=300, **options):
     )
     assert status in (None, done.returncode), done.stderr[-4000:]
     return done
+
+
+@contextlib.contextmanager
+def started(*arguments, **options):
+    """Yields a running Python process; kills it if the block raises.
+
+    `options` are arguments of `subprocess.Popen`, which would wait for it.
+    """
+    command = [sys.executable, *arguments]
+    with subprocess.Popen(command, text=True, **options) as process:
+        try:
+            yield process
+        except BaseException:
+            process.kill()
+            raise
 
 
 def python_with(packages, variable):

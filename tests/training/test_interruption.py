@@ -3,11 +3,11 @@
 import os
 import signal
 import subprocess
-import sys
 import time
 from concurrent import futures
 
 import pytest
+from support.processes import started
 
 from official_bert import signals
 from official_bert.training import interruption
@@ -72,9 +72,7 @@ def test_other_threads_receive_no_signals():
 
 
 def test_second_ctrl_c_exits_during_a_step():
-    with subprocess.Popen(
-        [sys.executable, "-c", CHILD], stdout=subprocess.PIPE, text=True
-    ) as process:
+    with started("-c", CHILD, stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
         time.sleep(0.3)

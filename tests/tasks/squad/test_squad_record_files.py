@@ -105,7 +105,11 @@ def test_interrupted_run_keeps_the_previous_records(write, path):
     assert write() == (9, True)  # Their fingerprint is no longer known.
 
 
-def test_full_disk_is_an_error_and_keeps_the_previous_records(write, path):
+def test_full_disk_is_an_error_and_keeps_the_previous_records(
+    write,
+    path,
+    capsys,  # Otherwise, the limit would also apply to pytest's stderr file.
+):
     write()
     content = path.read_bytes()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
