@@ -238,14 +238,18 @@ def _download(model: str, patterns: tuple[str, ...], commit: str = "") -> str:
         similar = [n for n, r in rows if r["repository"].endswith(f"/{model}")]
         similar += difflib.get_close_matches(model, released(), 1, 0.75)
         hint = f"Did you mean {similar[0]}? " if similar else ""
+        if files.exists(f"{model}{model_formats.INDEX}"):
+            hint = "For a checkpoint, pass its directory. "
         raise InputError(
             f"{model!r} must be a directory, the name of a released model, or "
-            f"OWNER/NAME on the Hugging Face Hub. {hint}--model=list shows the "
-            "released models."
+            f"OWNER/NAME on the Hugging Face Hub. {hint}`python "
+            "run_classifier.py --model=list` shows the released models."
         )
     name, _, revision = model.partition("@")
+    archive = ""
     if name in released():
-        name = released()[name]["repository"]
+        row = released()[name]
+        name, archive = row["repository"], row["archive"]
     import huggingface_hub
     from huggingface_hub import errors
 
@@ -261,11 +265,11 @@ def _download(model: str, patterns: tuple[str, ...], commit: str = "") -> str:
             _require_weights(name, directory)
         return directory
     except (OSError, errors.HTTPError, errors.XetDownloadError) as error:
-        problem = _download_problem(error, revision)
+        problem = _download_problem(error, revision, archive)
         raise InputError(f"{name} {problem}") from error
 
 
-def _download_problem(error: Exception, revision: str) -> str:
+def _download_problem(error: Exception, revision: str, archive: str) -> str:
     from huggingface_hub import errors
 
     if isinstance(error, errors.RevisionNotFoundError):
@@ -281,10 +285,13 @@ def _download_problem(error: Exception, revision: str) -> str:
             "Check the name; for a private repository, log in with `hf auth "
             "login`."
         )
+    local = "pass a local directory"
+    if archive:
+        local = f"unpack {_ARCHIVES}{archive}.zip, and pass the directory"
     return (
         "cannot be downloaded. Check the connection, HF_ENDPOINT and "
-        "HF_HUB_OFFLINE, or pass a local directory. Received: "
-        f"{first_line(error)}"
+        f"HF_HUB_OFFLINE, or {local}. Received: "
+        f"{first_line(error).removeprefix('Got: ')}"
     )
 
 

@@ -537,7 +537,7 @@ PRETRAINED = "--model_dir=PRE"
 SCORE = f"--score {PRETRAINED}"
 WRONG = [
     ("", "--model_dir must be given"),
-    ("--model_dir=none", "--model_dir=none"),
+    ("--model_dir=none", "none: must be an existing run directory"),
     ("--model_dir=SWEEP", "SWEEP: must .* not of a sweep"),
     (PRETRAINED, "pretrained: .* task.json"),
     (f"{TUNED} --score", "tuned: --fill_mask and --score"),

@@ -244,6 +244,12 @@ def test_unknown_name_is_an_error(model, message):
         pretrained.find(model)
 
 
+def test_checkpoint_prefix_as_a_model_is_an_error(tmp_path):
+    (tmp_path / "bert_model.ckpt.index").touch()
+    with pytest.raises(InputError, match="For a checkpoint, pass its direct"):
+        pretrained.find(str(tmp_path / "bert_model.ckpt"))
+
+
 class Hub:
     """A server of models, and processes that use it with an empty cache."""
 

@@ -36,6 +36,12 @@ class Predictor:
     def __init__(
         self, finetuned: FinetunedModel, *, batch_size: int = 32
     ) -> None:
+        if isinstance(finetuned, str | os.PathLike):
+            raise TypeError(
+                "`finetuned` must be a FinetunedModel. Received: "
+                f"{finetuned!r}. For a directory, use `from_dir` or "
+                "`from_pretrained`."
+            )
         self.task = finetuned.task
         self.tokenizer = finetuned.tokenizer
         self.max_seq_length = finetuned.max_seq_length

@@ -85,6 +85,12 @@ def encode(
         InputError: `texts` is a single text or contains something else,
             `max_seq_length` is below 3, or `padding` has another value.
     """
+    if not isinstance(tokenizer, Tokenizer):
+        raise TypeError(
+            "`tokenizer` must be a Tokenizer, such as "
+            "Tokenizer.from_pretrained(name). Received: "
+            f"{quoted(tokenizer)}."
+        )
     if max_seq_length < 3:
         raise InputError(
             f"`max_seq_length` must be at least 3. Received: {max_seq_length}."

@@ -201,8 +201,8 @@ class BertOutput(NamedTuple):
 
 def _not_a_tensor(kind: str) -> TypeError:
     return TypeError(
-        f"`input_ids` must be a Tensor. Received: a {kind}. Pass the values of "
-        "a dict by name: bert(**batch)."
+        f"`input_ids` must be a Tensor. Received: a {kind}. Pass Tensors or "
+        "arrays by name: bert(**batch), or bert(input_ids=np.array(ids))."
     )
 
 

@@ -207,10 +207,13 @@ def _require_pretrained(directory: str) -> None:
 def _require_file(directory: str, name: str, hint: str) -> None:
     if not files.exists(directory):
         raise InputError(
-            f"--model_dir={directory} must be an existing run directory, the "
-            "--output_dir of a training command. Check the path."
+            f"{directory}: must be an existing run directory, the --output_dir "
+            "of a training command. Check the path."
         )
     if not files.exists(os.path.join(directory, name)):
         if files.exists(os.path.join(directory, huggingface_files.CONFIG)):
-            hint = f"For a Hugging Face directory, use --model={directory}."
+            hint = (
+                f"For a Hugging Face directory, use --model={directory}, or "
+                "`from_pretrained` in Python."
+            )
         raise InputError(f"{directory}: must contain {name}. {hint}")

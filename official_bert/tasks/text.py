@@ -243,9 +243,9 @@ class TextTask(Task):
             if self.is_pair:
                 expected = "a pair of texts"
                 advice = (
-                    " For pairs in tables, use --text_b_column. For pairs "
-                    "separated by a tab on standard input, use "
-                    "--input_format=tsv."
+                    ' In Python and JSON, write ["text a", "text b"]. For '
+                    "tables, use --text_b_column. For texts separated by a "
+                    "tab on standard input, use --input_format=tsv."
                 )
             raise InputError(
                 f"{where}: must be {expected}, like the training data. "

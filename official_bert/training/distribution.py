@@ -111,7 +111,7 @@ def _connect_to_tpu(
     # client.
     except Exception as error:
         where = f"named {name!r}" if name else "on this machine"
-        reason = first_line(error)[:200]
+        reason = first_line(error)[:200].removesuffix(".")
         raise InputError(
             f"--use_tpu: no TPU {where}. {type(error).__name__}: {reason}. "
             "Remove --use_tpu to run without a TPU. On a machine with a TPU, "

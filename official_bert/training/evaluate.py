@@ -107,13 +107,15 @@ def write_results(run: FinetuningRun, global_step: int) -> None:
 def print_metrics(
     run: FinetuningRun, split: str, metrics: Mapping[str, Any]
 ) -> None:
-    """Prints the metrics of a split, on the chief."""
+    """Prints the metrics of a split and of its baseline, on the chief."""
     if run.options.is_chief:
         examples, training = run.examples[split], run.examples.get("train")
         baseline = run.task.baseline(training, examples) if training else {}
         title = f"{split}, {len(examples):,} examples"
         name = run.task.baseline_name
         reporting.print_metrics(title, metrics, baseline, name)
+        metric = run.task.main_metric
+        reporting.warn_unless_better(split, metric, metrics, baseline)
 
 
 def predict(run: FinetuningRun) -> None:

@@ -152,10 +152,24 @@ def warn_of_one_class(split: str, predictions: Sequence[Any]) -> None:
         logging.warning(
             f"{split}: all {len(predictions)} predictions are "
             f"{classes.pop()!r}. If most labels are the same, add examples of "
-            "the others. Otherwise, try more steps (--num_train_epochs=20 "
-            "--train_batch_size=8) or another --learning_rate (1e-4 to 3e-4 "
-            "for small models, 2e-5 for Base), and make sure that the model is "
-            "pre-trained."
+            "the others. Otherwise, train for more steps or with another "
+            "learning rate."
+        )
+
+
+def warn_unless_better(
+    split: str,
+    metric: str,
+    metrics: Mapping[str, Any],
+    baseline: Mapping[str, Any],
+) -> None:
+    """Warns if a metric of a model is not better than that of its baseline."""
+    if metric in baseline and metrics[metric] <= baseline[metric]:
+        logging.warning(
+            f"{split}: {metric} is not better than the baseline. Try more "
+            "steps (--num_train_epochs=20 --train_batch_size=8) or another "
+            "--learning_rate (1e-4 to 3e-4 for small models, 2e-5 for Base), "
+            "and make sure that the model is pre-trained."
         )
 
 

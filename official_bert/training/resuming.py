@@ -127,11 +127,15 @@ def require_same_task(task: Task, options: FinetuningOptions) -> None:
         before, now = trained.get(name), current.get(name)
         is_known = name != "is_pair" or None not in (before, now)
         if is_known and before != now:
+            advice = "Give the flags of the task that it was trained on."
+            if options.do_train:
+                advice = (
+                    "For another task, choose another --output_dir, or remove "
+                    "this model with --overwrite_output_dir."
+                )
             raise InputError(
                 f"{task_file.path_in(directory)}: the model was trained with "
-                f"`{name}` {before!r}. Received: {now!r}. For another task, "
-                "choose another --output_dir, or remove this model with "
-                "--overwrite_output_dir."
+                f"`{name}` {before!r}. Received: {now!r}. {advice}"
             )
 
 

@@ -84,6 +84,11 @@ def test_items_must_be_a_list_or_an_array(predictor):
         assert predictor(array) == predictor(array.tolist())
 
 
+def test_directory_instead_of_a_model_is_an_error(trained):
+    with pytest.raises(TypeError, match="use `from_dir`"):
+        Predictor(str(trained))
+
+
 def test_chunk_size_must_be_positive(predictor):
     with pytest.raises(InputError, match=r"`chunk_size`.* 0"):
         list(predictor.stream(["good"], chunk_size=0))

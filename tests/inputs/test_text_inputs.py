@@ -77,3 +77,8 @@ def test_wrong_texts_length_or_padding_are_an_error(
 ):
     with pytest.raises(InputError, match=message):
         encode(tokenizer, texts, **settings)
+
+
+def test_swapped_arguments_are_an_error(tokenizer):
+    with pytest.raises(TypeError, match=r"be a Tokenizer.*\['He laughed\.'\]"):
+        encode(["He laughed."], tokenizer)

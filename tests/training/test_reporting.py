@@ -1,5 +1,6 @@
 """The table of the data, warnings, and the table of metrics."""
 
+import math
 import re
 
 import numpy as np
@@ -124,6 +125,24 @@ def test_predicting_a_single_class_is_a_warning(caplog, task, answers, message):
     assert len(caplog.records) == (message is not None)
     if message:
         assert re.search(f"dev: {message}", caplog.text)
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "baseline", "warns"),
+    [
+        (0.5, {"accuracy": 0.5}, True),
+        (0.6, {"accuracy": 0.5}, False),
+        (0.5, {}, False),
+        (math.nan, {"accuracy": math.nan}, False),
+    ],
+)
+def test_model_that_is_not_better_than_the_baseline_is_a_warning(
+    caplog, accuracy, baseline, warns
+):
+    metrics = {"accuracy": accuracy}
+    reporting.warn_unless_better("dev", "accuracy", metrics, baseline)
+    message = "dev: accuracy is not better than the baseline. Try more steps"
+    assert (message in caplog.text) == warns
 
 
 def test_table_of_data_is_also_logged_if_records_are_reused(
