@@ -311,6 +311,7 @@ REPOSITORY = f"google/bert_{RELEASED}"
 
 @pytest.mark.slow
 def test_released_model_is_downloaded_once_and_found_offline(hub):
+    assert f"{RELEASED}.zip, and pass" in hub.find(RELEASED, HF_HUB_OFFLINE="1")
     hub.add(REPOSITORY)
     found = hub.find(RELEASED)
     assert hub.has(found)
