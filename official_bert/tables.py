@@ -306,7 +306,7 @@ def _read_csv(path: str) -> Iterator[_NumberedCells]:
 
 
 def _first_lines(lines: Iterable[str]) -> list[str]:
-    """Returns the lines that are not blank, or a few of them; at least one."""
+    """Returns up to 200 lines that are not blank; [""] if there are none."""
     return [*itertools.islice(filter(str.strip, lines), 200)] or [""]
 
 
@@ -315,8 +315,8 @@ def _delimiter(first_lines: Sequence[str]) -> str:
 
     Excel may also write the separator into the first line, as "sep=;".
     Otherwise, it is ";" if the first row has semicolons but no commas, or if
-    all first rows have the same number of semicolons: their texts and numbers
-    may have commas. Quoted cells do not count.
+    the first 20 rows have equally many semicolons: texts and numbers may have
+    commas. Characters in quoted cells do not count.
     """
     if named := _SEPARATOR.match(first_lines[0]):
         return named[1]

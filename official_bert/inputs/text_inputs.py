@@ -84,6 +84,7 @@ def encode(
     Raises:
         InputError: `texts` is a single text or contains something else,
             `max_seq_length` is below 3, or `padding` has another value.
+        TypeError: `tokenizer` is not a `Tokenizer`.
     """
     if not isinstance(tokenizer, Tokenizer):
         raise TypeError(
