@@ -75,7 +75,7 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
         plan = _read_json(settings, _PLAN)
         if "error" in plan:
             raise InputError(plan["error"])
-        summary = Summary(*plan.get("summary", (0, 0, 0, 0, False)))
+        summary = Summary(*plan.get("summary", (0, 0, 0, 0, False, False)))
         sentences.report(summary, names, options)
         counts = Counter[str](_read_json(settings, _COUNTS))
         instance_records.require_records(counts)
@@ -183,8 +183,9 @@ def make_plan(
     if errors:
         files.write_text(path, json.dumps({"error": "\n".join(errors)}))
         return
-    *counts, num_wrapped = map(sum, zip(*sizes, strict=True))
-    summary = Summary._make((*counts, 2 * num_wrapped > len(sizes)))
+    *counts, num_wrapped, num_unknown = map(sum, zip(*sizes, strict=True))
+    are_most = [2 * n > len(sizes) for n in (num_wrapped, num_unknown)]
+    summary = Summary._make((*counts, *are_most))
     files.write_text(path, json.dumps({"summary": summary}))
     buckets = parallel.num_buckets(summary, settings.options)
     document = token = 0

@@ -14,9 +14,16 @@ from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import corpus
 from official_bert.pretraining_data.corpus import Corpus
 from official_bert.pretraining_data.settings import Settings
+from official_bert.tokenization.vocab import (
+    has_many_unknown,
+    warn_of_unknown,
+)
 
 # Sentences whose documents are checked at a time.
 _SENTENCES_PER_PART = 2**20
+
+# The sentences that stand for all others in checks of their tokens.
+_NUM_FIRST = 2048
 
 # Lines with more tokens on average are probably paragraphs.
 _MAX_MEAN_LENGTH = 100
@@ -90,6 +97,7 @@ class Summary(NamedTuple):
     num_tokens: int
     num_single: int  # Number of documents with only one sentence.
     is_wrapped: bool  # Whether most of the first lines end within a sentence.
+    has_many_unknown: bool  # Whether many of the first tokens are [UNK].
 
 
 def summarize(text: Corpus, settings: Settings) -> Summary:
@@ -98,12 +106,17 @@ def summarize(text: Corpus, settings: Settings) -> Summary:
         np.count_nonzero(np.diff(text.documents[first : end + 1]) == 1)
         for first, end in text.parts(_SENTENCES_PER_PART)
     )
+    offsets = text.sentences[: _NUM_FIRST + 1]
+    first_tokens = text.tokens(offsets[:1], offsets[-1:])
     return Summary(
         num_documents=len(text),
         num_sentences=len(text.sentences) - 1,
         num_tokens=text.num_tokens,
         num_single=int(num_single),
         is_wrapped=_is_wrapped(text, settings),
+        has_many_unknown=has_many_unknown(
+            first_tokens, settings.tokenizer.vocab
+        ),
     )
 
 
@@ -120,6 +133,8 @@ def report(
             f"{listed(names)}: must contain text, one sentence per line."
         )
     logging.info("Read %d documents, %d sentences, %d tokens", *summary[:3])
+    if summary.has_many_unknown:
+        warn_of_unknown()
     advice = (
         "Write one sentence per line and a blank line between documents, or "
         "use --split_sentences."
@@ -141,7 +156,7 @@ def report(
 
 
 def _is_wrapped(text: Corpus, settings: Settings) -> bool:
-    ends = text.sentences[1:2048]
+    ends = text.sentences[1 : _NUM_FIRST + 1]
     token_of = settings.tokenizer.inv_vocab
     last = [token_of[i][-1:] for i in text.tokens(ends - 1, ends).tolist()]
     return 2 * sum(char.isalnum() or char == "," for char in last) > len(last)

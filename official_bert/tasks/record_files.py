@@ -17,6 +17,10 @@ from official_bert.errors import InputError
 from official_bert.inputs import tfrecords
 from official_bert.tasks.task import Features, Task
 from official_bert.tokenization import Tokenizer
+from official_bert.tokenization.vocab import (
+    has_many_unknown,
+    warn_of_unknown,
+)
 
 # The number of features that are encoded together.
 _FEATURES_PER_BLOCK = 256
@@ -58,6 +62,8 @@ def write_records(
         progress.bar(description="Featurizing", unit=" features") as bar,
     ):
         for features in blocks:
+            if not lengths:
+                _check_tokens(features, tokenizer, max_seq_length)
             write_features(file, features, max_seq_length)
             bar.update(len(features.lengths))
             lengths += features.lengths
@@ -72,6 +78,17 @@ def write_records(
     metadata["size"] = files.size(path)
     json_files.write(metadata_path, metadata)
     return metadata
+
+
+def _check_tokens(
+    features: Features, tokenizer: Tokenizer, max_seq_length: int
+) -> None:
+    """Warns if many tokens of the first features are [UNK]."""
+    indices = range(len(features.lengths))[:_FEATURES_PER_BLOCK]
+    batch = features.batch(indices, max_seq_length, len(indices))
+    ids = batch["input_ids"][batch["input_mask"] > 0]
+    if has_many_unknown(ids, tokenizer.vocab):
+        warn_of_unknown()
 
 
 def write_features(

@@ -10,7 +10,9 @@ the        2     a whole word, or the start of one
 
 import os
 from collections.abc import Collection, Iterable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from absl import logging
 
 from official_bert import files
 from official_bert.errors import InputError, listed
@@ -51,6 +53,20 @@ def require_tokens(
             f"Received: {len(vocab)} tokens without {listed(missing)}. "
             "Use the vocabulary of the model, with one token per line."
         )
+
+
+def has_many_unknown(ids: Any, vocab: Mapping[str, int]) -> bool:
+    """Whether more than a tenth of an array of ids are [UNK]."""
+    return bool(10 * (ids == vocab["[UNK]"]).sum() > ids.size)
+
+
+def warn_of_unknown() -> None:
+    """Warns of text for which `has_many_unknown` is true."""
+    logging.warning(
+        "More than a tenth of the first tokens are [UNK], words that the "
+        "vocabulary lacks. Choose a model or a vocabulary for the language of "
+        "the text"
+    )
 
 
 def convert_by_vocab(

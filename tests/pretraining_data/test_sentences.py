@@ -195,3 +195,12 @@ def test_unsuitable_documents_are_a_warning_with_advice(
     assert len(warnings) == (message is not None)
     for record in warnings:
         assert re.search(message, record.getMessage(), re.IGNORECASE)
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])
+@pytest.mark.parametrize(("text", "warns"), [("A cat.", True), ("A.", False)])
+def test_text_of_unknown_words_is_a_warning(make, text, warns, num_workers):
+    text = "\n\n".join([f"{text}\n{text}\n"] * 2)
+    records = make(text, ["a", "."], num_workers=num_workers)
+    messages = [record.getMessage() for record in records]
+    assert any("tokens are [UNK]" in text for text in messages) == warns

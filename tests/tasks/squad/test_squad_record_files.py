@@ -57,6 +57,16 @@ def test_records_have_the_features_of_the_schema(write, path):
     assert decoded["unique_ids"] == [10**9]
 
 
+def test_words_that_the_vocabulary_lacks_are_a_warning(
+    write, make_tokenizer, caplog
+):
+    write()
+    assert not caplog.messages
+    write(tokenizer=make_tokenizer("b?"))
+    [message] = caplog.messages
+    assert "More than a tenth of the first tokens are [UNK]" in message
+
+
 def test_records_are_written_again_if_anything_changed(
     write, examples, make_tokenizer
 ):
