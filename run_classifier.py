@@ -24,7 +24,7 @@ from official_bert.options import RunClassifier
 def main(options: RunClassifier) -> None:
     """Trains, evaluates, predicts and exports, as requested by the flags."""
     # Errors in the data do not wait for the import of TensorFlow.
-    options = detection.complete(options)
+    options = detection.detect_omitted(options)
     with cli.quiet_imports():
         from official_bert.export import serving
         from official_bert.inference import trained_models

@@ -17,7 +17,7 @@ from official_bert.options import RunClassifierWithTfhub
 
 def main(options: RunClassifierWithTfhub) -> None:
     """Trains, evaluates and predicts, as requested by the flags."""
-    options = detection.complete(options)
+    options = detection.detect_omitted(options)
     with cli.quiet_imports():
         from official_bert.training import sweep
 

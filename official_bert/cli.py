@@ -240,7 +240,7 @@ def _describe(field: dataclasses.Field[Any]) -> str:
 
 
 def define_flags(
-    options_class: type[Any], flag_values: flags.FlagValues = flags.FLAGS
+    options_class: type[Options], flag_values: flags.FlagValues = flags.FLAGS
 ) -> None:
     """Defines one flag for every field of an options class."""
     field_types = typing.get_type_hints(options_class)
@@ -294,8 +294,9 @@ def _messages_discarded() -> Iterator[None]:
     """Discards what TensorFlow writes to stderr when it is imported.
 
     No setting of TensorFlow hides these lines. They are discarded if
-    TF_CPP_MIN_LOG_LEVEL is 3, which `run` sets unless --verbose or another
-    value is given. Within the block, Keras does not import `_UNUSED_BY_KERAS`.
+    TF_CPP_MIN_LOG_LEVEL is 3, which `_shorten_log` sets unless --verbose or
+    another value is given. Within the block, Keras does not import
+    `_UNUSED_BY_KERAS`.
     """
     if os.environ.get(_LOG_LEVEL) != _FATAL_ONLY:
         yield

@@ -26,18 +26,19 @@ CHOICE_COLUMN = re.compile(
 )
 # Header and columns are detected from this many examples.
 _SAMPLE_SIZE = 1000
-# A column with more different integers holds numbers, not names of classes.
+# A column with more different integers than this, or than half of its rows,
+# holds numbers, not names of classes.
 _MAX_INTEGER_CLASSES = 100
 
 
-def complete(options: _Options) -> _Options:
+def detect_omitted(options: _Options) -> _Options:
     """Returns options with values detected from the user's own texts.
 
     Options of other tasks are unchanged. Raises `InputError` if the first file
     in use is not a table, lacks a given column, or does not show the value of
     an omitted flag.
     """
-    if not options.used_splits or options.resolved_task not in tables.FORMATS:
+    if not (options.used_splits and options.has_own_texts):
         return options
     split = options.used_splits[0]
     if options.has_header is None:

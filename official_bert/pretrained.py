@@ -73,8 +73,8 @@ def find(
     """Returns the files of a model; downloads all files except its weights.
 
     Args:
-        model: A directory, a name in `released`, or OWNER/NAME on the Hugging
-            Face Hub. See `download_weights`.
+        model: A directory, a name in `released`, or OWNER/NAME[@REVISION] on
+            the Hugging Face Hub. See `download_weights`.
         vocab_file: The vocabulary that will replace the model's. If the model
             has none, this one shows the casing.
 

@@ -38,7 +38,7 @@ _QUOTE_SEPARATORS = (
 _NO_TABS = "Texts must not contain tabs."
 _NOT_EMPTY = "not be empty: fill it in, or remove the row"
 
-_LONGEST_CELL = 2**31 - 1  # Documents exceed the default of the csv module.
+csv.field_size_limit(2**31 - 1)  # Documents exceed the default.
 
 # Currencies, percent signs and spaces in numbers.
 _UNITS = re.compile(r"[$€£¥%\s]")
@@ -155,14 +155,12 @@ class Row(NamedTuple):
         """Returns a cell that must be a finite number."""
         value = self.get(column)
         number = to_number(value)
-        if number is None:
-            if _is_empty(value):
-                raise self.error(column, _NOT_EMPTY, value)
-            must = "be a number"
-            if plain_number(value) is not None:
-                must += " such as 1399.5, without a comma, currency or unit"
-            raise self.error(column, must, value)
-        return number
+        if number is not None:
+            return number
+        must = _NOT_EMPTY if _is_empty(value) else "be a number"
+        if plain_number(value) is not None:
+            must += " such as 1399.5, without a comma, currency or unit"
+        raise self.error(column, must, value)
 
     def choice(
         self, column: str, num_choices: int, names: Sequence[str] = ()
@@ -277,13 +275,12 @@ _log_once = functools.cache(logging.log)  # Files are read several times.
 
 
 def _read_csv(path: str) -> Iterator[_NumberedCells]:
-    csv.field_size_limit(_LONGEST_CELL)
     all_lines = (line + "\n" for _, line in files.numbered_lines(path))
     lines, ahead = itertools.tee(all_lines)  # A pipe can be read only once.
     first_lines = _first_lines(ahead)
     del ahead  # Otherwise, all lines would stay in memory.
     delimiter = _delimiter(first_lines)
-    names_separator = _SEPARATOR.match(first_lines[0]) is not None
+    skips_row = _SEPARATOR.match(first_lines[0]) is not None
     if delimiter != ",":
         message = "%s: columns are separated by %r"
         _log_once(logging.INFO, message, path, delimiter)
@@ -293,8 +290,10 @@ def _read_csv(path: str) -> Iterator[_NumberedCells]:
         for cells in reader:
             # A line `""` is a row with one empty cell, not a blank line.
             is_blank = not cells or (len(cells) == 1 and cells[0].isspace())
-            if not is_blank and not (line == 1 and names_separator):
-                yield line, cells
+            if not is_blank:
+                if not skips_row:
+                    yield line, cells
+                skips_row = False
             if line == 1:
                 advice = _separator_advice(cells)
             line = reader.line_num + 1
@@ -311,12 +310,13 @@ def _first_lines(lines: Iterable[str]) -> list[str]:
 
 
 def _delimiter(first_lines: Sequence[str]) -> str:
-    """Returns "," or ";", which Excel writes in many countries.
+    """Returns the separator of the cells.
 
-    Excel may also write the separator into the first line, as "sep=;".
-    Otherwise, it is ";" if the first row has semicolons but no commas, or if
-    the first 20 rows have equally many semicolons: texts and numbers may have
-    commas. Characters in quoted cells do not count.
+    Excel may write it into the first line, as "sep=;". Otherwise, it is ",", or
+    ";", which Excel writes in many countries. It is ";" if the first row has
+    semicolons but no commas, or if the first 20 rows have equally many
+    semicolons: texts and numbers may have commas. Characters in quoted cells do
+    not count.
     """
     if named := _SEPARATOR.match(first_lines[0]):
         return named[1]
@@ -338,11 +338,11 @@ def _first_rows(lines: Sequence[str], delimiter: str) -> list[list[str]]:
 
 
 def csv_style(path: str) -> tuple[str, str]:
-    """Returns the separator of a table in CSV, and its byte-order mark or "".
+    """Returns how to write a table like this one in CSV.
 
-    Spreadsheet programs in many countries need a semicolon and this mark.
+    Returns "," or ";", and the byte-order mark or "". Spreadsheet programs in
+    many countries need a semicolon and this mark.
     """
-    csv.field_size_limit(_LONGEST_CELL)
     first, *others = _first_lines(f"{s}\n" for s in files.read_lines(path))
     mark = "\ufeff" if first.startswith("\ufeff") else ""
     delimiter = _delimiter([first.removeprefix(mark), *others])

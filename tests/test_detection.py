@@ -29,7 +29,7 @@ def complete(folder, name, text, *flags):
     """Writes a training file; returns the detected options."""
     (folder / name).write_text(text, encoding="utf-8")
     options = parse(folder, f"--train_file={folder / name}", *flags)
-    return detection.complete(options)
+    return detection.detect_omitted(options)
 
 
 def table(*rows, header="review,stars"):
@@ -106,11 +106,11 @@ def test_columns_given_by_number_do_not_lose_the_first_row(tmp_path, caplog):
         (tmp_path / f"{split}.csv").write_text("1,good\n0,bad\n1,fine\n")
     flags = {"text_a_column": "1", "label_column": "0", "task_name": "csv"}
     options = tiny.options(tmp_path, **flags)
-    task = tasks.get(detection.complete(options))
+    task = tasks.get(detection.detect_omitted(options))
     assert len(task.data.read("train")) == len(task.data.read("dev")) == 3
     assert "train.csv:1: this line is data" in caplog.text
     (tmp_path / "train.csv").write_text("stars,review\n1,good\n0,bad\n")
-    task = tasks.get(detection.complete(options))
+    task = tasks.get(detection.detect_omitted(options))
     assert len(task.data.read("train")) == 2
     assert "train.csv:1: this line is the header" in caplog.text
 
@@ -229,7 +229,7 @@ def test_evaluating_on_the_training_file_is_a_warning(tmp_path, caplog):
     record = json.dumps({"fingerprints": fingerprints})
     (tmp_path / "out" / "train_options.json").write_text(record)
     flags = (f"--train_file={path}", f"--dev_file={path}", "--nodo_train")
-    options = detection.complete(parse(tmp_path, *flags, "--do_eval"))
+    options = detection.detect_omitted(parse(tmp_path, *flags, "--do_eval"))
     label_file = tmp_path / "labels.txt"
     label_file.write_text("0\n1\n")
     options = dataclasses.replace(options, label_file=str(label_file))

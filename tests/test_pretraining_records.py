@@ -8,7 +8,7 @@ from support import pretraining_records, pretraining_runs, recorded
 from support.run_outputs import weights
 
 from official_bert.errors import InputError
-from official_bert.inputs import datasets
+from official_bert.training import objectives
 
 SIZES = {"max_seq_length": 64, "max_predictions_per_seq": 12}
 WORDS = ["the", "cat", "##s", "sat", "on", "mat", ".", "it", "was", "warm"]
@@ -58,7 +58,7 @@ def run(folder, tmp_path, records, **changes):
 
 def test_unmasked_records_hold_the_instances_of_masked_ones(folder):
     static, dynamic = parse(folder, "static"), parse(folder, "dynamic")
-    unmasked = datasets.to_next_tokens(static)["input_ids"].numpy()
+    unmasked = objectives.to_next_tokens(static)["input_ids"].numpy()
     np.testing.assert_array_equal(dynamic["input_ids"], unmasked)
     for name in ("input_mask", "segment_ids", "next_sentence_labels"):
         np.testing.assert_array_equal(dynamic[name], static[name])

@@ -264,20 +264,15 @@ def _answer_chunk(
     answerer: Answerer, chunk: list[tuple[str, Any]], file_format: str
 ) -> list[tuple[Any, dict[str, Any]]]:
     """Returns pairs of an input, as the output shows it, and its answer."""
-    items = []
-    for where, line in chunk:
-        if isinstance(line, Item):
-            items.append(line)
-        else:
-            value = _parse(line, where, file_format)
-            items.append(Item(value, value))
-    examples: list[Any] = [
-        answerer.parse(item.value, where)
-        for item, (where, _) in zip(items, chunk, strict=True)
-    ]
-    answers = answerer.answer(examples)
-    shown = (item.shown for item in items)
-    return list(zip(shown, answers, strict=True))
+    examples: list[Any] = []
+    shown = []
+    for where, item in chunk:
+        if not isinstance(item, Item):  # A line that is not parsed yet.
+            value = _parse(item, where, file_format)
+            item = Item(value, value)
+        examples.append(answerer.parse(item.value, where))
+        shown.append(item.shown)
+    return list(zip(shown, answerer.answer(examples), strict=True))
 
 
 def _to_json_lines(answered: list[tuple[Any, dict[str, Any]]]) -> str:

@@ -154,48 +154,6 @@ def _padded_lengths(schema: Schema, features: dict[str, Any]) -> Any:
     return tf.gather(buckets, tf.searchsorted(buckets, lengths))
 
 
-def to_next_tokens(batch: dict[str, Any]) -> dict[str, Any]:
-    """Turns masked LM labels into next-token labels for a left-to-right model.
-
-    ::
-
-        record:  tokens: [CLS] the [MASK] sat [SEP]    labels: cat, at 2
-        here:    tokens: [CLS] the cat    sat [SEP]    labels: the cat sat [SEP]
-
-    The labels keep their names, but there are S - 1 of them instead of P:
-    label i is token i + 1, with weight 1 if tokens i and i + 1 belong to the
-    same text.
-    """
-    input_ids, mask = _unmasked(batch), batch["input_mask"]
-    is_text = tf.logical_and(mask[:, 1:] > 0, mask[:, 1:] == mask[:, :-1])
-    positions = tf.range(mask.shape[1] - 1)
-    return {
-        **batch,
-        "input_ids": input_ids,
-        "masked_lm_positions": tf.zeros_like(input_ids[:, 1:]) + positions,
-        "masked_lm_ids": input_ids[:, 1:],
-        "masked_lm_weights": tf.cast(is_text, tf.float32),
-    }
-
-
-def _unmasked(batch: dict[str, Any]) -> Any:
-    """Returns the input ids [B, S] as they were before masking."""
-    if "masked_lm_positions" not in batch:
-        return batch["input_ids"]
-    input_ids, positions = batch["input_ids"], batch["masked_lm_positions"]
-    length = input_ids.shape[1]
-    # Unused predictions go to an extra column, which is cut off.
-    is_used = batch["masked_lm_weights"] > 0
-    columns = tf.where(is_used, positions, length)
-    rows = tf.zeros_like(columns) + tf.range(tf.shape(columns)[0])[:, None]
-    restored = tf.tensor_scatter_nd_update(
-        tf.pad(input_ids, [[0, 0], [0, 1]]),
-        tf.stack([rows, columns], axis=-1),
-        batch["masked_lm_ids"],
-    )
-    return restored[:, :length]
-
-
 def _parsed(
     serialized: tf.data.Dataset, schema: Schema, batch_size: int
 ) -> tf.data.Dataset:

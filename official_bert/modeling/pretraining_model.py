@@ -121,8 +121,8 @@ class PretrainingModel(layers.PretrainedLayer, keras.Model):
             batch["input_ids"],
             batch.get("input_mask"),
             batch.get("segment_ids"),
-            batch.get("next_sentence_positions"),
-            batch.get("masked_lm_positions"),
+            cls_positions=batch.get("next_sentence_positions"),
+            output_positions=batch.get("masked_lm_positions"),
         )
         embeddings = self.bert.embeddings.word_embeddings
         return PretrainingOutput(

@@ -144,7 +144,10 @@ class AdamWeightDecay:
     def _update_if(
         self, weight: Any, is_finite: Any, rate: Any, *others: Any, path: str
     ) -> None:
-        """Updates one weight, unless `is_finite` is given and false."""
+        """Updates one weight, unless `is_finite` is given and false.
+
+        `others` are the last arguments of `_update`.
+        """
         rate *= self.rate_scales.get(path, 1.0)
         is_large = weight.shape.num_elements() >= _MIN_SIZE_FOR_XLA
         compiles = is_large and ":CPU:" in weight.device

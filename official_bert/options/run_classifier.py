@@ -197,7 +197,7 @@ class RunClassifier(FinetuningOptions, heading="Data"):
             if self.used_splits:
                 self.require("data_dir", existing_directory)
             return
-        if self.resolved_task not in tables.FORMATS:
+        if not self.has_own_texts:
             message = (
                 f"is for your own texts: omit {self.flag('task_name')}. For "
                 "this task, give --data_dir, a directory with files such as "
@@ -283,6 +283,11 @@ class RunClassifier(FinetuningOptions, heading="Data"):
     def resolved_task(self) -> str:
         """`task_name` without capitals and hyphens, such as sst2."""
         return self.task_name.lower().replace("-", "")
+
+    @property
+    def has_own_texts(self) -> bool:
+        """Whether the task is a table of the user's own texts."""
+        return self.resolved_task in tables.FORMATS
 
     def own_file(self, split: str) -> str:
         """Returns the user's `train`, `dev` or `test` file.

@@ -116,7 +116,7 @@ def create_instances(
         for pair in segment_pairs.document_pairs(
             document, index, len(documents), options, rng
         ):
-            if options.nsp == "next" and pair.is_random_next:
+            if segment_pairs.lacks_segment(pair, options):
                 pair = segment_pairs.add_random_segment(
                     pair, documents, options, rng
                 )

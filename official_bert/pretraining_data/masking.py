@@ -59,9 +59,9 @@ def mask_sequence(
 ) -> tuple[list[int], list[int]]:
     """Masks at most `num_to_predict` tokens of a sequence.
 
-    `candidates` are groups of positions that are masked together; they are
-    shuffled in place. Returns the masked positions, ascending, and their
-    replacements: ids or `KEEP`.
+    `candidates` are groups of positions that are masked together; with
+    `max_ngram=1`, they are shuffled in place. Returns the masked positions,
+    ascending, and their replacements: ids or `KEEP`.
     """
     mask_id, token_ids, mask_share, random_share, keep_share = replacements
     if max_ngram > 1:

@@ -42,6 +42,11 @@ class Pair(NamedTuple):
         return self.end_a - self.start_a + (length_b + 3 if length_b else 2)
 
 
+def lacks_segment(pair: Pair, options: CreatePretrainingData) -> bool:
+    """Whether `add_random_segment` must still add segment B to a pair."""
+    return options.nsp == "next" and pair.is_random_next
+
+
 def document_pairs(
     document: Document,
     index: int,
@@ -51,7 +56,7 @@ def document_pairs(
 ) -> Iterator[Pair]:
     """Yields the pairs whose segment A comes from the document at `index`.
 
-    With `--nsp=next`, pairs with `is_random_next` lack segment B.
+    With `--nsp=next`, some still lack segment B: see `lacks_segment`.
     """
     num_special = 2 if options.nsp == "none" else 3  # [CLS], [SEP], [SEP].
     max_num_tokens = options.max_seq_length - num_special
@@ -67,7 +72,7 @@ def document_pairs(
     else:
         pairs = _next_pairs(document, index, num_documents, target_length, rng)
     for pair in pairs:
-        if options.nsp == "next" and pair.is_random_next:
+        if lacks_segment(pair, options):
             yield pair
         else:
             yield _truncate(pair, max_num_tokens, rng)

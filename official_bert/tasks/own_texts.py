@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from official_bert import detection, files, tables, task_file
+from official_bert import detection, files, task_file
 from official_bert.errors import InputError, listed, quoted
 from official_bert.inputs import padding
 from official_bert.options import RunClassifier
@@ -36,8 +36,7 @@ def fit_max_seq_length(options: RunClassifier) -> RunClassifier:
 
     Changes nothing in other tasks, or if --fit_max_seq_length is false.
     """
-    is_own = options.resolved_task in tables.FORMATS
-    if not (is_own and options.fit_max_seq_length):
+    if not (options.has_own_texts and options.fit_max_seq_length):
         return options
     tokenizer = Tokenizer(options.vocab_file, options.do_lower_case)
     rows = list(detection.read_rows(options, options.used_splits[0]))
@@ -60,7 +59,7 @@ def fit_max_seq_length(options: RunClassifier) -> RunClassifier:
 
 
 def make(options: RunClassifier) -> TextTask:
-    """Returns the task that options from `detection.complete` describe."""
+    """Returns the task that options of `detection.detect_omitted` describe."""
     is_regression = options.task_type == "regression"
     data = OwnTexts(options, () if is_regression else known_labels(options))
     data.require_same_columns()

@@ -116,6 +116,7 @@ class TaggingTask(Task):
     do_lower_case: bool = True
 
     kind = "tagging"
+    input_ending = "txt"
 
     @property
     def main_metric(self) -> str:

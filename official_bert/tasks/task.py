@@ -143,6 +143,7 @@ class Task(abc.ABC):
             the original.
         pad_to: How features are padded for prediction; see `inputs.padding`.
         truncates: Whether texts that are too long are truncated.
+        input_ending: The ending of an input file of `predict.py`.
     """
 
     data: Any = None
@@ -153,6 +154,7 @@ class Task(abc.ABC):
     epoch_has_all_features: ClassVar[bool] = True
     pad_to = "bucket"
     truncates = False
+    input_ending = "jsonl"
 
     @property
     @abc.abstractmethod

@@ -80,6 +80,7 @@ class TextTask(Task):
     columns: TextColumns | None = None
 
     kind = "text"
+    input_ending = "tsv"
 
     @property
     def main_metric(self) -> str:

@@ -212,11 +212,12 @@ def resume(
     if loaded:
         logging.info("Resuming from %s", loaded.source)
         step = int(state["global_step"].numpy())
-        examples_seen = step * options.train_batch_size
-        start = StartingPoint(step, options.seed, examples_seen)
         # The original implementation's checkpoints have no resume file.
-        if resume_state := run_directory.read_resume_state(loaded.source):
-            start = StartingPoint(step, *resume_state)
+        resume_state = run_directory.read_resume_state(loaded.source) or (
+            options.seed,
+            step * options.train_batch_size,
+        )
+        start = StartingPoint(step, *resume_state)
         if start.seed != options.seed:
             logging.warning(
                 f"--seed={options.seed} is ignored: the run was started with "

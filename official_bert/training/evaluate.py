@@ -189,7 +189,7 @@ class Evaluations:
     `measure` evaluates a step and returns {name: value} with `global_step` and
     `metric`. After the best evaluation so far, `weights`, {name in a
     checkpoint: variable} with `global_step`, are saved in `best/`. If they are
-    None, nothing is saved.
+    None, nothing is saved. `patience` is `--early_stopping`; 0: no early end.
     """
 
     def __init__(

@@ -32,15 +32,6 @@ _RESULT_FILE = re.compile(
     r"|[A-Z]\S*\.tsv"  # To be submitted to GLUE.
 )
 
-# {kind of task: the ending of an input file of `predict.py`}. For own data, the
-# ending of the training file is used.
-_ENDINGS = {
-    "text": "tsv",
-    "tagging": "txt",
-    "choice": "jsonl",
-    "squad": "jsonl",
-}
-
 
 def write_eval_options(options: TrainingOptions) -> None:
     """Writes the options of a run that only evaluates or predicts."""
@@ -253,7 +244,7 @@ def print_next_command(task: Task, options: RunClassifier | RunSquad) -> None:
     directory = options.output_dir
     model = run_directory.latest(model_formats.find_checkpoint(directory))
     names = filter(_RESULT_FILE.fullmatch, files.list_directory(directory))
-    ending = _ENDINGS[task.kind]
+    ending = task.input_ending
     if isinstance(task.data, OwnData):
         ending = task.data.options.own_format("train")
     print(

@@ -25,6 +25,7 @@ from official_bert.options.training import (
     TrainingOptions,
     read_train_options,
 )
+from official_bert.tasks import glue
 from official_bert.tasks.task import Task
 from official_bert.training import checkpointing
 from official_bert.training.evaluate import Evaluations
@@ -65,7 +66,8 @@ _MODEL_FILES = re.compile(
     r"|(task|bert_config|eval_options)\.json|eval_history\.jsonl"
     r"|(eval|predict)_results\w*\.(txt|json)|test_results\w*\.tsv"
     r"|test\w*_predictions\.(tsv|txt)|(nbest_)?predictions\.json|null_odds\.json"
-    r"|(CoLA|SST-2|MRPC|STS-B|QQP|MNLI-mm?|QNLI|RTE|WNLI|AX|XNLI-.+)\.tsv"
+    rf"|({'|'.join(row.submission for row in glue.TASKS.values())})\.tsv"
+    r"|(MNLI-mm|XNLI-.+)\.tsv"
     r"|(training_curves|confusion_matrix)\.(png|html)"
 )
 
@@ -120,6 +122,7 @@ def require_same_task(task: Task, options: FinetuningOptions) -> None:
         return
     trained = task_file.read(directory)
     current = {**task.to_json(), "do_lower_case": options.do_lower_case}
+    # `top` is the pooling head.
     names = ["kind", "task_type", "labels", "is_pair", "top", "do_lower_case"]
     if options.do_train:
         names.append("metric")  # Evaluations during training compare it.

@@ -140,40 +140,6 @@ def test_unbucketed_batches_are_shuffled_at_full_length(data):
     assert labels(found) != sorted(labels(found))
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
-def test_every_token_but_the_last_is_labelled_with_the_next_token(jit_compile):
-    batch = {  # The last row holds two packed texts.
-        "input_ids": [
-            [2, 4, 11, 99, 3, 0, 0],
-            [2, 10, 11, 12, 13, 14, 4],
-            [2, 10, 3, 2, 4, 3, 0],
-        ],
-        "input_mask": [[1] * 5 + [0] * 2, [1] * 7, [1, 1, 1, 2, 2, 2, 0]],
-        "masked_lm_positions": [[1, 3, 0], [6, 0, 0], [4, 0, 0]],
-        "masked_lm_ids": [[10, 12, 0], [3, 0, 0], [11, 0, 0]],
-        "masked_lm_weights": [[1.0, 1.0, 0.0], [1.0, 0, 0], [1.0, 0, 0]],
-        "next_sentence_labels": [[1], [0], [1]],
-    }
-    function = tf.function(datasets.to_next_tokens, jit_compile=jit_compile)
-    found = function({name: tf.constant(v) for name, v in batch.items()})
-    text = [
-        [2, 10, 11, 12, 3, 0, 0],
-        [2, 10, 11, 12, 13, 14, 3],
-        [2, 10, 3, 2, 11, 3, 0],
-    ]
-    weights = [[1] * 4 + [0] * 2, [1] * 6, [1, 1, 0, 1, 1, 0]]
-    expected = batch | {
-        "input_ids": text,
-        "masked_lm_positions": [[0, 1, 2, 3, 4, 5]] * 3,
-        "masked_lm_ids": np.array(text)[:, 1:],
-        "masked_lm_weights": weights,
-    }
-    for name, values in expected.items():
-        np.testing.assert_array_equal(found[name], values)
-        is_float = name == "masked_lm_weights"
-        assert found[name].dtype == (tf.float32 if is_float else tf.int32)
-
-
 def test_buckets_are_few_and_end_with_the_maximum():
     assert padding.buckets(10) == (8, 10)
     assert padding.buckets(100) == (*range(8, 81, 8), 96, 100)

@@ -6,7 +6,7 @@ import tensorflow as tf
 from scipy import special
 
 from official_bert.modeling.pretraining_model import PretrainingOutput
-from official_bert.training import pretrain, step
+from official_bert.training import objectives, pretrain, step
 from official_bert.training.objectives import PretrainingObjective
 
 RANDOM = np.random.RandomState(0)
@@ -97,3 +97,37 @@ def test_other_tasks_have_the_same_numbers_under_other_names():
     assert lm_only[0] == {"masked_lm_loss": loss}
     masked_lm = {n: v for n, v in evaluated.items() if "masked_lm" in n}
     assert lm_only[1] == masked_lm | {"loss": pytest.approx(loss, rel=1e-6)}
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_every_token_but_the_last_is_labelled_with_the_next_token(jit_compile):
+    batch = {  # The last row holds two packed texts.
+        "input_ids": [
+            [2, 4, 11, 99, 3, 0, 0],
+            [2, 10, 11, 12, 13, 14, 4],
+            [2, 10, 3, 2, 4, 3, 0],
+        ],
+        "input_mask": [[1] * 5 + [0] * 2, [1] * 7, [1, 1, 1, 2, 2, 2, 0]],
+        "masked_lm_positions": [[1, 3, 0], [6, 0, 0], [4, 0, 0]],
+        "masked_lm_ids": [[10, 12, 0], [3, 0, 0], [11, 0, 0]],
+        "masked_lm_weights": [[1.0, 1.0, 0.0], [1.0, 0, 0], [1.0, 0, 0]],
+        "next_sentence_labels": [[1], [0], [1]],
+    }
+    function = tf.function(objectives.to_next_tokens, jit_compile=jit_compile)
+    found = function({name: tf.constant(v) for name, v in batch.items()})
+    text = [
+        [2, 10, 11, 12, 3, 0, 0],
+        [2, 10, 11, 12, 13, 14, 3],
+        [2, 10, 3, 2, 11, 3, 0],
+    ]
+    weights = [[1] * 4 + [0] * 2, [1] * 6, [1, 1, 0, 1, 1, 0]]
+    expected = batch | {
+        "input_ids": text,
+        "masked_lm_positions": [[0, 1, 2, 3, 4, 5]] * 3,
+        "masked_lm_ids": np.array(text)[:, 1:],
+        "masked_lm_weights": weights,
+    }
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values)
+        is_float = name == "masked_lm_weights"
+        assert found[name].dtype == (tf.float32 if is_float else tf.int32)

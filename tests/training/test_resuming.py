@@ -466,4 +466,7 @@ def test_every_option_is_compared_or_can_change():
         for field in dataclasses.fields(command)
     }
     tables = (resuming._FIXED_OPTIONS, resuming._STEP_OPTIONS, CAN_CHANGE)
-    assert sorted(" ".join(tables).split()) == sorted(names)
+    listed = " ".join(tables).split()
+    assert sorted(listed) == sorted(names), (
+        "Add new options to one of the lists"
+    )

@@ -74,8 +74,9 @@ class SquadData(task.DataSet):
 class SquadTask(task.Task):
     """SQuAD 1.1 and 2.0; `data` is a `SquadData`.
 
-    Other fields are flags of `run_squad.py`; `pad_to` is `--eval_pad_to`. With
-    `show_progress`, tokenizing and decoding show progress bars.
+    Other fields are flags of `run_squad.py`: several are in `decoding`, and
+    `pad_to` is `--eval_pad_to`. With `show_progress`, tokenizing and decoding
+    show progress bars.
     """
 
     doc_stride: Count = 128
