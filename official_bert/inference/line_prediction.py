@@ -188,7 +188,14 @@ def _is_conll(task: TaggingTask, options: Predict) -> bool:
         return True
     if options.input_format != "auto" or file_format == "jsonl":
         return False
-    if not _can_reread(path) or not task.columns.recognizes(path):
+    if not _can_reread(path):
+        return False
+    if not task.columns.recognizes(path):
+        logging.info(
+            "%s is read as one text per line. If it has CoNLL columns, pass "
+            "--input_format=conll.",
+            path,
+        )
         return False
     logging.info(
         "%s is read as CoNLL, with words in column %d. If it has one text "

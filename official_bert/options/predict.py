@@ -89,7 +89,8 @@ class Predict(ModelOptions, heading="Model"):
             return "text"
         if self.input_format != "auto":
             return self.input_format
-        if self.input_file.endswith((".conll", ".conll.gz")):
+        name = self.input_file.removesuffix(".gz")
+        if name.endswith((".conll", ".conllu")):
             return "conll"
         return tables.format_of(self.input_file) or "text"
 

@@ -19,6 +19,7 @@ from absl import logging
 
 from official_bert import files
 from official_bert.errors import InputError, listed
+from official_bert.metrics import entities
 from official_bert.tasks.task import DataSet
 from official_bert.tokenization.alignment import Span
 
@@ -83,17 +84,35 @@ class ConllData(DataSet):
         return [dataclasses.replace(s, tags=None) for s in sentences]
 
     def training_labels(self) -> tuple[str, ...]:
-        """Returns the sorted tags of the training data; logs the first one."""
-        sentences = self.read("train")
+        """Returns the sorted tags of the training data; logs the first one.
+
+        Warns if only some tags have prefixes. Raises `InputError` if there is
+        only one tag.
+        """
+        path, sentences = self.path("train"), self.read("train")
         [word, *_], [tag, *_] = sentences[0].words, sentences[0].tags or [""]
         logging.info(
             "%s: the first word is %r, its tag is %r (--token_column, "
             "--tag_column)",
-            self.path("train"),
+            path,
             word,
             tag,
         )
-        return tuple(sorted(_tags(sentences)))
+        tags = sorted(_tags(sentences))
+        if len(tags) == 1:
+            raise InputError(
+                f"{path}: must have at least two different tags. Received: "
+                f"{tags[0]!r}. Check --token_column and --tag_column."
+            )
+        others = [tag for tag in tags if not entities.has_prefixes([tag])]
+        if others and any("-" in tag for tag in {*tags} - {*others}):
+            logging.warning(
+                "%s: the tags %s have no prefix such as B-, so the metrics and "
+                "predictions have no entities. Correct them",
+                path,
+                listed(others),
+            )
+        return tuple(tags)
 
     def recognizes(self, path: str) -> bool:
         """Whether a file is a CoNLL file, rather than lines of text.
@@ -158,8 +177,8 @@ class ConllData(DataSet):
             raise InputError(
                 f"{where}: a line must have a word in column "
                 f"{self.token_column} and its tag in column {self.tag_column}, "
-                f"counted from 0. Received: {len(cells)} columns. Check "
-                "--token_column and --tag_column."
+                f"counted from 0. Received: {len(cells)} columns, separated by "
+                "tabs or spaces. Check --token_column and --tag_column."
             )
         return has_tags
 
@@ -203,7 +222,7 @@ def _kind(line: str) -> str:
 def _split(line: str) -> list[str]:
     # Does not split at all whitespace: a word may contain a no-break space.
     if "\t" in line:
-        return line.split("\t")
+        return [cell.strip(" ") for cell in line.split("\t")]
     return [cell for cell in line.split(" ") if cell]
 
 

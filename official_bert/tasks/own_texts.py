@@ -49,8 +49,9 @@ def fit_max_seq_length(options: RunClassifier) -> RunClassifier:
     # + 1, because a text that fills the sequence may have been truncated.
     length = padding.padded_length(min(percentile + 1, limit), limit, "bucket")
     logging.info(
-        "--max_seq_length=%d: 99%% of the texts have at most %d tokens",
+        "--max_seq_length=%d%s: 99%% of the texts have at most %d tokens",
         length,
+        ", the maximum" if percentile > limit else "",
         percentile,
     )
     return dataclasses.replace(

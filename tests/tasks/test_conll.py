@@ -142,3 +142,35 @@ def test_first_known_file_name_is_read(tmp_path, names, split, expected):
     for name in names:
         (tmp_path / name).touch()
     assert ConllData(str(tmp_path)).path(split) == str(tmp_path / expected)
+
+
+def test_spaces_beside_tabs_are_not_part_of_words_and_tags(write):
+    [sentence] = read(write("Ada \t B-PER\nsees\tO\n"))
+    assert (sentence.words, sentence.tags) == (["Ada", "sees"], ["B-PER", "O"])
+
+
+def labels(path):
+    return ConllData(os.path.dirname(path), 0, -1).training_labels()
+
+
+def test_a_single_tag_is_an_error(write):
+    message = r"train\.txt: must have at least two .*'_'\. Check --token_column"
+    with pytest.raises(InputError, match=message):
+        labels(write("1\tAda\t_\n2\tsees\t_\n"))
+
+
+@pytest.mark.parametrize(
+    ("tags", "message"),
+    [
+        (("B-PER", "O"), None),
+        (("NOUN", "O"), None),
+        (("B", "NOUN"), None),
+        (("0", "B-PER", "O", "tag"), "tags 0, tag have no prefix such as B-"),
+    ],
+)
+def test_tags_without_prefix_among_others_are_a_warning(
+    write, caplog, tags, message
+):
+    path = write("".join(f"word {tag}\n" for tag in tags))
+    assert labels(path) == tags
+    assert [message in m for m in caplog.messages] == [True] * bool(message)

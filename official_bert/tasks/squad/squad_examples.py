@@ -160,8 +160,9 @@ def _answer(
     if version_2_with_negative:
         if "is_impossible" not in qa:
             raise InputError(
-                f"{where}: must have `is_impossible`, which exists only in "
-                "SQuAD 2.0. For SQuAD 1.1, omit --version_2_with_negative."
+                f"{where}: must have `is_impossible`: false, or true for "
+                "questions without an answer. If all questions have one, omit "
+                "--version_2_with_negative."
             )
         if _field(qa, "is_impossible", where, bool, int):
             return Answer("", -1, -1, is_impossible=True)
@@ -170,8 +171,8 @@ def _answer(
         remedy = "Remove all but one."
         if not answers:
             remedy = (
-                "Questions without an answer need --version_2_with_negative "
-                "and `is_impossible`."
+                "Questions without an answer need `is_impossible`: true and "
+                "--version_2_with_negative."
             )
         raise InputError(
             f"{where}: must have exactly one answer for training. Received: "
