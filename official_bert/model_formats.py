@@ -55,6 +55,8 @@ def detect(path: str, where: str) -> str:
             require_readable(os.path.join(path, name).rstrip("/"))
     if "config.json" not in names:
         received = listed(names) or "no files. Check the path"
+        if not names and files.exists(path):
+            received = "a file. Pass its directory"
         raise InputError(
             f"{where} must have config.json, or bert_config.json and a TF1 "
             f"checkpoint, such as bert_model.ckpt.index. Received: {received}."

@@ -205,7 +205,7 @@ def test_regression_with_several_outputs_is_an_error(tmp_path):
     [
         ({"to": "tf1", "input_format": "tf1"}, "add --strip_optimizer"),
         ({"input": "nowhere"}, "--input=.*nowhere"),
-        ({"input": "a/bert_config.json"}, "--input=.*bert_config.json"),
+        ({"input": "a/bert_config.json"}, "bert_config.json must .* a file"),
         ({"input": "."}, "--input=.* config.json"),
         ({"output": "a", "overwrite": True}, "--output="),
         ({"output": "", "overwrite": True}, "--output="),
@@ -234,6 +234,12 @@ def test_wrong_flags_are_an_error_before_the_model_is_read(
             flags[name] = str(tmp_path / flags[name])
     with pytest.raises(InputError, match=message):
         ConvertCheckpoint(**flags)
+
+
+def test_head_of_a_model_with_a_task_is_an_error(tmp_path):
+    finetuned(tmp_path / "a")
+    with pytest.raises(InputError, match="--head=multiple_choice must be omit"):
+        to_hf(tmp_path / "a", head="multiple_choice")
 
 
 def test_conversion_to_the_same_format_is_an_error(tmp_path):

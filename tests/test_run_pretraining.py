@@ -344,7 +344,7 @@ def test_training_prints_the_next_command(copy, folder, capsys):
     end = (
         "--learning_rate=3e-4 --train_file=labelled.csv --output_dir=finetuned"
     )
-    for flags in (f"--model={copy}", f"--model={copy} --vocab_file=vocab.txt"):
+    for flags in (f"--model={copy}", f"--model={copy} --vocab_file=VOCAB_FILE"):
         resume(folder)
         command = f"  python run_classifier.py {flags} {end}"
         lines = ["", "Fine-tune the model:", command]
@@ -365,6 +365,34 @@ def test_evaluation_uses_the_config_and_the_loss_of_the_run(copy, folder):
     assert other.nsp == "none"
     with pytest.raises(InputError, match="--bert_config_file"):
         command_lines.parse(RunPretraining, f"--do_train {line}")
+
+
+@pytest.mark.slow
+def test_longer_sequences_than_in_pretraining_are_a_warning(
+    finished, folder, caplog
+):
+    for length in (10, 12):
+        examples = pretraining_runs.make_examples(8, length)
+        changes = {
+            "input_file": record_files.write(folder / "a.tfrecord", examples),
+            "init_checkpoint": str(finished),
+            "max_seq_length": length,
+        }
+        run(folder, f"of_{length}", do_train=True, num_train_steps=3, **changes)
+        warns = "out was trained on sequences of 10 tokens" in caplog.text
+        assert warns == (length == 12)
+
+
+def test_loss_above_that_of_random_guesses_is_a_warning(copy, folder, caplog):
+    message = "worse than that of random guesses (3.40)"
+    run(folder, do_eval=True)
+    assert message not in caplog.text
+    bias = "cls/predictions/output_bias"
+    changed = weights(copy) | {bias: 50.0 * np.eye(30, dtype=np.float32)[0]}
+    state = run_directory.ResumeState(seed=1, examples_seen=64)
+    run_directory.save(str(copy), 9, changed, state, keep=1)
+    run(folder, do_eval=True)
+    assert message in caplog.text
 
 
 @pytest.mark.slow

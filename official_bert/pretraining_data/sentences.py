@@ -140,7 +140,10 @@ def report(
         "use --split_sentences."
     )
     if options.split_sentences:
-        advice = "Use one file per document, or change --document_blank_lines."
+        advice = (
+            "Use one file per document, or set --document_blank_lines: 0 if "
+            "each line is a document, 1 if a blank line separates documents."
+        )
     mean_length = summary.num_tokens / summary.num_sentences
     if num_documents == 1 and options.nsp == "next":
         problem = "there is only one document, so all segments B come from it"

@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import dataclasses
 import functools
 import socket
 import tempfile
@@ -141,18 +142,27 @@ def writable_directory(options: TrainingOptions) -> str:
 
 
 def require_equal_start(
-    strategy: tf.distribute.Strategy, seed: int, state: Mapping[str, Any]
+    strategy: tf.distribute.Strategy,
+    options: TrainingOptions,
+    seed: int,
+    state: Mapping[str, Any],
 ) -> None:
-    """Raises `InputError` unless all hosts start from the same state."""
+    """Raises `InputError` unless all hosts start from the same state.
+
+    Flags that are numbers or booleans must be equal, too. Paths may differ.
+    """
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return
     checksum = 0
     for name in sorted(state):
         checksum = zlib.crc32(state[name].numpy().tobytes(), checksum)
+    flags = dataclasses.asdict(options).items()
+    numeric = [flag for flag in flags if isinstance(flag[1], int | float)]
     numbers = {
         "seed": seed,
         "step": int(state["global_step"].numpy()),
         "weights (checksum)": checksum,
+        "numeric flags (checksum)": zlib.crc32(repr(numeric).encode()),
     }
     gathered = _gather(strategy, [*numbers.values()])
     for name, values in zip(numbers, gathered.T, strict=True):

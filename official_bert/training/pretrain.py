@@ -4,6 +4,7 @@ import collections
 import contextlib
 import dataclasses
 import functools
+import math
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
@@ -92,6 +93,14 @@ class PretrainingRun:
                 unit="batch",
             )
         )
+        chance = math.log(self.model.config.vocab_size)
+        if results.get("masked_lm_loss", 0.0) > 1.1 * chance:
+            logging.warning(
+                "masked_lm_loss is worse than that of random guesses (%.2f). "
+                "Check that the records were created with the model's "
+                "vocabulary",
+                chance,
+            )
         if self.model.config.is_left_to_right:
             results["lm_perplexity"] = np.exp(results["lm_loss"])
         if self.options.is_chief:
@@ -183,7 +192,7 @@ def _write_results(run: PretrainingRun, results: dict[str, Any]) -> None:
 def _print_next_command(options: RunPretraining, config: BertConfig) -> None:
     model = f"--model={shlex.quote(options.output_dir)}"
     if not files.exists(os.path.join(options.output_dir, model_formats.VOCAB)):
-        model += " --vocab_file=vocab.txt"
+        model += " --vocab_file=VOCAB_FILE"
     # The default learning rate suits BERT-Base and larger models.
     rate = ""
     if config.hidden_size <= 512:

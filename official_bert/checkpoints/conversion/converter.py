@@ -56,6 +56,10 @@ def open_model(options: ConvertCheckpoint) -> Model:
         if options.to == "tf1" and not is_garden:
             raise same_format_error("tf1")
     model = match(arrays, description, head=options.head, skip=options.skip)
+    if options.head and description.task:
+        raise options.error(
+            "head", "must be omitted: task.json names the head."
+        )
     description = _complete(description, options)
     if not any(map(weights.is_finetuned, model.stored)):
         # Without its fine-tuned head, the model cannot do its task.
