@@ -367,3 +367,30 @@ def test_flags_set_the_schedule_the_seed_and_the_rates_of_layers(
     # There are two layers between the embeddings and the task's weights.
     assert seen["scales"]["bert/embeddings/word_embeddings"] == 0.5**3
     assert seen["scales"]["output_weights"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("trained", "warns"),
+    [
+        ({"nsp": "none", "max_seq_length": 64}, True),
+        ({"nsp": "none", "max_seq_length": 128}, False),
+        # A second stage: earlier stages may have had longer sequences.
+        (
+            {"nsp": "none", "max_seq_length": 64, "init_checkpoint": "first"},
+            False,
+        ),
+        ({"task_name": "mrpc", "max_seq_length": 64}, False),
+    ],
+)
+def test_positions_that_pretraining_did_not_reach_are_a_warning(
+    tmp_path, caplog, trained, warns
+):
+    text = json.dumps({"options": trained})
+    (tmp_path / "train_options.json").write_text(text)
+    for checkpoint in (tmp_path, tmp_path / "model.ckpt-5"):
+        options = types.SimpleNamespace(
+            init_checkpoint=str(checkpoint), max_seq_length=128
+        )
+        caplog.clear()
+        finetune._warn_of_untrained_positions(options)
+        assert ("sequences of 64 tokens" in caplog.text) == warns

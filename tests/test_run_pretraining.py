@@ -367,22 +367,6 @@ def test_evaluation_uses_the_config_and_the_loss_of_the_run(copy, folder):
         command_lines.parse(RunPretraining, f"--do_train {line}")
 
 
-@pytest.mark.slow
-def test_longer_sequences_than_in_pretraining_are_a_warning(
-    finished, folder, caplog
-):
-    for length in (10, 12):
-        examples = pretraining_runs.make_examples(8, length)
-        changes = {
-            "input_file": record_files.write(folder / "a.tfrecord", examples),
-            "init_checkpoint": str(finished),
-            "max_seq_length": length,
-        }
-        run(folder, f"of_{length}", do_train=True, num_train_steps=3, **changes)
-        warns = "out was trained on sequences of 10 tokens" in caplog.text
-        assert warns == (length == 12)
-
-
 def test_loss_above_that_of_random_guesses_is_a_warning(copy, folder, caplog):
     message = "worse than that of random guesses (3.40)"
     run(folder, do_eval=True)

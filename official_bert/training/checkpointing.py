@@ -16,10 +16,7 @@ from absl import logging
 from official_bert import files, model_formats
 from official_bert.checkpoints import loading, run_directory, tf1
 from official_bert.errors import InputError, listed, short_reason
-from official_bert.options.training import (
-    TrainingOptions,
-    read_train_options,
-)
+from official_bert.options.training import TrainingOptions
 from official_bert.training import distribution
 
 _LOCK = "run.lock"
@@ -181,26 +178,6 @@ def load_initial(
         patterns = _patterns(options, may_initialize)
         loaded = loading.load(variables, options.init_checkpoint, **patterns)
         _report_loaded(model, loaded)
-        _warn_of_untrained_positions(options)
-
-
-def _warn_of_untrained_positions(options: TrainingOptions) -> None:
-    """Warns if pre-training from scratch had shorter sequences."""
-    path = str(options.init_checkpoint)
-    directory = path if os.path.isdir(path) else os.path.dirname(path)
-    trained = read_train_options(directory).get("options", {})
-    length = trained.get("max_seq_length")
-    is_from_scratch = "nsp" in trained and not trained.get("init_checkpoint")
-    is_shorter = isinstance(length, int) and length < options.max_seq_length
-    if is_from_scratch and is_shorter:
-        logging.warning(
-            "%s was trained on sequences of %d tokens: its embeddings of later "
-            "positions are random. Use --max_seq_length=%d, or train it on "
-            "longer sequences",
-            path,
-            length,
-            length,
-        )
 
 
 def _patterns(

@@ -20,6 +20,7 @@ from official_bert.options import (
     RunClassifier,
     RunClassifierWithTfhub,
 )
+from official_bert.options.training import read_train_options
 from official_bert.tasks import record_files
 from official_bert.tasks.task import Task
 from official_bert.tokenization import Tokenizer
@@ -172,6 +173,7 @@ def train(run: FinetuningRun) -> None:
             may_initialize=_TASK_WEIGHTS,
             left_out=output_layer.weights_to_initialize(run.task, checkpoint),
         )
+        _warn_of_untrained_positions(options)
     data, num_examples = _write_training_records(run)
     schedule = _make_schedule(num_examples, options)
     _warn_of_few_evaluations(options, schedule.num_train_steps)
@@ -220,6 +222,25 @@ def train(run: FinetuningRun) -> None:
         start=start.examples_seen,
     )
     loop.train(trainer, batches, start, evaluations)
+
+
+def _warn_of_untrained_positions(options: FinetuningOptions) -> None:
+    """Warns if pre-training from scratch had shorter sequences."""
+    path = str(options.init_checkpoint)
+    directory = path if os.path.isdir(path) else os.path.dirname(path)
+    trained = read_train_options(directory).get("options", {})
+    length = trained.get("max_seq_length")
+    is_from_scratch = "nsp" in trained and not trained.get("init_checkpoint")
+    is_shorter = isinstance(length, int) and length < options.max_seq_length
+    if is_from_scratch and is_shorter:
+        logging.warning(
+            "%s was trained on sequences of %d tokens: its embeddings of later "
+            "positions are random. Use --max_seq_length=%d, or train it on "
+            "longer sequences first",
+            path,
+            length,
+            length,
+        )
 
 
 def _warn_of_few_evaluations(

@@ -18,14 +18,14 @@ WITHOUT_DROPOUT = CONFIG | NO_DROPOUT
 SCHEMA = schemas.pretraining_schema(10, 2)
 
 
-def make_examples(number, length=10):
+def make_examples(number):
     """Returns [{feature: values}] with 1 or 2 masked tokens."""
     random = np.random.RandomState(0)
     return [
         {
-            "input_ids": random.randint(0, 30, length).tolist(),
-            "input_mask": [1] * length,
-            "segment_ids": [0] * 5 + [1] * (length - 5),
+            "input_ids": random.randint(0, 30, 10).tolist(),
+            "input_mask": [1] * 10,
+            "segment_ids": [0] * 5 + [1] * 5,
             "masked_lm_positions": [2, 7],
             "masked_lm_ids": random.randint(0, 30, 2).tolist(),
             "masked_lm_weights": [1.0, random.randint(2)],
