@@ -17,7 +17,7 @@ from official_bert.options import RunClassifier, RunClassifierWithTfhub
 from official_bert.training import finetune, loop, reporting, sweep
 
 TASK = types.SimpleNamespace(
-    kind="text",
+    input_ending="tsv",
     main_metric="accuracy",
     data=types.SimpleNamespace(
         splits=lambda mode: [mode, f"{mode}_mismatched"],
