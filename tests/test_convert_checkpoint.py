@@ -205,7 +205,10 @@ def test_regression_with_several_outputs_is_an_error(tmp_path):
     [
         ({"to": "tf1", "input_format": "tf1"}, "add --strip_optimizer"),
         ({"input": "nowhere"}, "--input=.*nowhere"),
-        ({"input": "a/bert_config.json"}, "bert_config.json must .* a file"),
+        (
+            {"input": "a/bert_config.json"},
+            "--input=.*bert_config.json must .* a file",
+        ),
         ({"input": "."}, "--input=.* config.json"),
         ({"output": "a", "overwrite": True}, "--output="),
         ({"output": "", "overwrite": True}, "--output="),

@@ -6,8 +6,9 @@
     rejects VBZ B-VP O
 
 A blank line ends a sentence. A line that begins with `-DOCSTART-` starts a new
-document. Lines with a tab are split at tabs, others at runs of spaces. All
-lines have the same number of columns. A byte-order mark is ignored.
+document. Lines with a tab are split at tabs, and spaces beside these are
+ignored; other lines are split at runs of spaces. All lines have the same number
+of columns. A byte-order mark is ignored.
 """
 
 import dataclasses
@@ -105,7 +106,7 @@ class ConllData(DataSet):
                 f"{tags[0]!r}. Check --token_column and --tag_column."
             )
         others = [tag for tag in tags if not entities.has_prefixes([tag])]
-        if others and any("-" in tag for tag in {*tags} - {*others}):
+        if others and any("-" in tag for tag in tags if tag not in others):
             logging.warning(
                 "%s: the tags %s have no prefix such as B-, so the metrics and "
                 "predictions have no entities. Correct them",

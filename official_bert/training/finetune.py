@@ -20,7 +20,10 @@ from official_bert.options import (
     RunClassifier,
     RunClassifierWithTfhub,
 )
-from official_bert.options.training import read_train_options
+from official_bert.options.training import (
+    TRAIN_OPTIONS,
+    read_train_options,
+)
 from official_bert.tasks import record_files
 from official_bert.tasks.task import Task
 from official_bert.tokenization import Tokenizer
@@ -226,9 +229,11 @@ def train(run: FinetuningRun) -> None:
 
 def _warn_of_untrained_positions(options: FinetuningOptions) -> None:
     """Warns if pre-training from scratch had shorter sequences."""
-    path = str(options.init_checkpoint)
-    directory = path if os.path.isdir(path) else os.path.dirname(path)
-    trained = read_train_options(directory).get("options", {})
+    checkpoint = str(options.init_checkpoint)
+    path = model_formats.beside_checkpoint(checkpoint, TRAIN_OPTIONS)
+    if not path:
+        return
+    trained = read_train_options(os.path.dirname(path)).get("options", {})
     length = trained.get("max_seq_length")
     is_from_scratch = "nsp" in trained and not trained.get("init_checkpoint")
     is_shorter = isinstance(length, int) and length < options.max_seq_length
@@ -237,7 +242,7 @@ def _warn_of_untrained_positions(options: FinetuningOptions) -> None:
             "%s was trained on sequences of %d tokens: its embeddings of later "
             "positions are random. Use --max_seq_length=%d, or train it on "
             "longer sequences first",
-            path,
+            checkpoint,
             length,
             length,
         )
