@@ -1,38 +1,6 @@
-r"""Converts a model between TF1, Hugging Face, KerasHub and Model Garden.
+"""Converts a model between TF1, Hugging Face, KerasHub and Model Garden."""
 
-  python convert_checkpoint.py --to=huggingface \
-    --input=uncased_L-12_H-768_A-12/bert_model.ckpt --output=bert_hf
-
-  python convert_checkpoint.py --to=tf1 --input=bert_hf --output=bert_tf1
-
-  python convert_checkpoint.py --to=keras_hub --skip=^cls/seq_relationship/ \
-    --input=uncased_L-12_H-768_A-12/bert_model.ckpt --output=bert_keras_hub
-
-  python convert_checkpoint.py --to=tf1 --strip_optimizer \
-    --input=/tmp/pretraining_output --output=/tmp/pretrained
-
-Every weight must have a counterpart. The output is read back and compared bit
-for bit.
-"""
-
-from official_bert import cli
-from official_bert.options import ConvertCheckpoint
-
-
-def main(options: ConvertCheckpoint) -> None:
-    """Converts a model, or strips the optimizer, and prints a report."""
-    with cli.quiet_imports():
-        from official_bert.checkpoints.conversion import converter
-        from official_bert.inference.trained_models import describe_task
-
-    if options.strip_optimizer:
-        print(converter.strip_optimizer(options))
-        return
-    model = converter.open_model(options)
-    if options.to == "tf1" and model.description.task is None:
-        model = model.with_task(describe_task(model))
-    print(converter.convert(model, options))
-
+from official_bert import commands
 
 if __name__ == "__main__":
-    cli.run(main, ConvertCheckpoint)
+    commands.run("convert_checkpoint")

@@ -1,43 +1,6 @@
-r"""Fine-tunes BERT to answer questions about passages: SQuAD 1.1 and 2.0.
+"""Fine-tunes BERT to answer questions about passages: SQuAD 1.1 and 2.0."""
 
-  python run_squad.py \
-    --model=uncased_L-12_H-768_A-12 \
-    --do_train --train_file=$SQUAD_DIR/train-v1.1.json \
-    --do_predict --predict_file=$SQUAD_DIR/dev-v1.1.json \
-    --train_batch_size=12 --learning_rate=3e-5 --num_train_epochs=2.0 \
-    --max_seq_length=384 --doc_stride=128 --output_dir=/tmp/squad_base/
-
-If --output_dir has a checkpoint, training resumes from it. Without
---do_train, omitted flags have the values they had in training.
-"""
-
-from official_bert import cli
-from official_bert.options import RunSquad
-
-
-def main(options: RunSquad) -> None:
-    """Trains, evaluates, predicts and exports, as requested by the flags."""
-    with cli.quiet_imports():
-        from official_bert.export import serving
-        from official_bert.inference import trained_models
-        from official_bert.tasks.squad import squad_task
-        from official_bert.training import finetune, reporting
-
-    if options.used_splits:
-        options.download_weights()
-        task = squad_task.make(options)
-        finetune.run(task, options)
-        reporting.print_next_command(task, options)
-    if options.do_export:
-        trained = trained_models.load_finetuned(options.output_dir)
-        task = squad_task.with_decoding_options(trained.task, options)
-        serving.export(
-            trained._replace(task=task),
-            options.serving_dir,
-            export_text=options.export_text,
-            export_tflite=options.export_tflite,
-        )
-
+from official_bert import commands
 
 if __name__ == "__main__":
-    cli.run(main, RunSquad)
+    commands.run("run_squad")

@@ -27,9 +27,9 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 import tqdm
 
-import create_pretraining_data
 import official_bert.training.finetune
 import official_bert.training.pretrain  # noqa: F401 - For the forked runs.
+from official_bert.commands import create_pretraining_data
 from official_bert.options import CreatePretrainingData
 from official_bert.training import loop
 

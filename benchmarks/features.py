@@ -19,13 +19,13 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks.step import CELLS
-from official_bert import files
-from official_bert.checkpoints import tf1
 from official_bert.inference import feature_extraction
 from official_bert.inputs import padding
 from official_bert.inputs.schemas import text_schema
+from official_bert.io import files
 from official_bert.modeling.encoder import Bert
 from official_bert.options import ExtractFeatures
+from official_bert.sources.formats.tf1 import checkpoint as tf1
 
 LENGTH = 128
 BATCH_SIZE = 32

@@ -9,14 +9,14 @@ import itertools
 import json
 import os
 import shutil
-import typing
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from absl import flags
 
 from benchmarks import fault_drill
-from official_bert import cli
+from official_bert.commands import COMMANDS
+from official_bert.options import cli
 
 
 class Case(NamedTuple):
@@ -37,8 +37,9 @@ class Case(NamedTuple):
 
 def main_of(command: str) -> tuple[Callable[[Any], None], Any]:
     """Returns `main` of a command line, and the class of its options."""
-    main = importlib.import_module(command.split()[0]).main
-    return main, typing.get_type_hints(main)["options"]
+    name = command.split()[0]
+    module = importlib.import_module(f"official_bert.commands.{name}")
+    return module.main, COMMANDS[name]
 
 
 def run(command: str, more_flags: tuple[str, ...] = ()) -> None:

@@ -19,8 +19,8 @@ import numpy as np
 import tensorflow as tf
 from hypothesis import strategies as st
 
-from official_bert.checkpoints import tf1
 from official_bert.inputs import tfrecords
+from official_bert.sources.formats.tf1 import checkpoint as tf1
 
 Draw = Callable[..., Any]
 

@@ -21,8 +21,8 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_text
 
-from official_bert import files
 from official_bert.export.graph_tokenizer import GraphTokenizer
+from official_bert.io import files
 from official_bert.tokenization import FullTokenizer
 
 LINES_PER_BATCH = 100

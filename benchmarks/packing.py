@@ -22,9 +22,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-import create_pretraining_data
 from benchmarks.sizes import SIZES
 from benchmarks.step import training_step
+from official_bert.commands import create_pretraining_data
 from official_bert.config import BertConfig
 from official_bert.inputs import datasets, records, schemas
 from official_bert.modeling.pretraining_model import PretrainingModel

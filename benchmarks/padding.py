@@ -25,12 +25,12 @@ import numpy as np
 
 from benchmarks.sizes import SIZES
 from benchmarks.step import training_step
-from official_bert import files
 from official_bert.config import BertConfig
 from official_bert.inputs import datasets
 from official_bert.inputs.records import RecordFiles
+from official_bert.io import files
 from official_bert.tasks import glue, record_files
-from official_bert.tasks.squad.squad_task import SquadData, SquadTask
+from official_bert.tasks.squad.task import SquadData, SquadTask
 from official_bert.tasks.task import Features, Task
 from official_bert.tokenization import Tokenizer
 from official_bert.training.objectives import FinetuningObjective

@@ -14,7 +14,7 @@ from typing import Any
 
 from PIL import Image
 
-from official_bert import json_files
+from official_bert.io import json_files
 from official_bert.plots import figures, training_curves
 
 _PANELS = {"masked_lm_loss": "masked-LM loss", "gradient_norm": "gradient norm"}

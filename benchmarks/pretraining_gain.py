@@ -22,7 +22,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from official_bert import files, json_files
+from official_bert.io import files, json_files
 from official_bert.plots import figures
 
 FEW = (100, 1000, 10000)

@@ -18,8 +18,9 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks import step
-from official_bert.checkpoints import run_directory, tf1
 from official_bert.modeling.pretraining_model import PretrainingModel
+from official_bert.runs import checkpoints as run_directory
+from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.training import checkpointing
 from official_bert.training.objectives import PretrainingObjective
 

@@ -18,13 +18,13 @@ from typing import Any
 import tensorflow as tf
 
 from official_bert.tasks import record_files
-from official_bert.tasks.squad.squad_examples import (
+from official_bert.tasks.squad.examples import (
     Answer,
     SquadExample,
     read_examples,
 )
-from official_bert.tasks.squad.squad_features import FIRST_UNIQUE_ID
-from official_bert.tasks.squad.squad_task import SquadTask
+from official_bert.tasks.squad.features import FIRST_UNIQUE_ID
+from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.task import shuffle_examples
 from official_bert.tokenization import FullTokenizer, Tokenizer
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from official_bert import files
+from official_bert.io import files
 from official_bert.tokenization import FullTokenizer, Tokenizer
 from official_bert.tokenization.tokenizer import EncodedLines
 

@@ -38,7 +38,7 @@ from typing import Any
 from benchmarks import tpu_steps
 from benchmarks.step import json_output
 from benchmarks.tpu_steps import Case, Step
-from official_bert import files, json_files, progress
+from official_bert.io import files, json_files, progress
 
 COMPILER = os.path.join(os.path.dirname(__file__), "tpu_compiler.py")
 OPERATIONS_PER_SECOND = 197e12  # In bfloat16: cloud.google.com/tpu/docs/v5e

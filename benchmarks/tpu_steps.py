@@ -14,7 +14,7 @@ from official_bert.config import BertConfig
 from official_bert.inputs import schemas
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.tasks import glue
-from official_bert.tasks.squad.squad_task import SquadTask
+from official_bert.tasks.squad.task import SquadTask
 from official_bert.training import precision
 from official_bert.training.objectives import (
     FinetuningObjective,

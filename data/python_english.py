@@ -17,9 +17,10 @@ import sysconfig
 from collections.abc import Iterable, Iterator
 from pydoc_data.topics import topics
 
-from official_bert import cli, files
 from official_bert.errors import InputError
-from official_bert.flags import Options, option
+from official_bert.io import files
+from official_bert.options import cli
+from official_bert.options.flags import Options, option
 
 # The directory of the standard library.
 LIBRARY = pathlib.Path(sysconfig.get_path("stdlib"))

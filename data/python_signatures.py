@@ -24,9 +24,10 @@ from typing import NamedTuple
 
 import python_english
 
-from official_bert import cli, files
 from official_bert.errors import InputError
-from official_bert.flags import Options, option
+from official_bert.io import files
+from official_bert.options import cli
+from official_bert.options.flags import Options, option
 
 
 class PythonSignatures(Options):

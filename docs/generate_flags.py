@@ -13,24 +13,10 @@ from collections.abc import Iterator
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from official_bert import options  # noqa: E402
-from official_bert.flags import HEADINGS, Options  # noqa: E402
+from official_bert.commands import COMMANDS  # noqa: E402
+from official_bert.options.flags import HEADINGS, Options  # noqa: E402
 
 PAGE = ROOT / "docs" / "flags.md"
-COMMANDS = (
-    options.RunClassifier,
-    options.RunSquad,
-    options.RunClassifierWithTfhub,
-    options.Predict,
-    options.ExtractFeatures,
-    options.BuildVocab,
-    options.CreatePretrainingData,
-    options.RunPretraining,
-    options.ConvertCheckpoint,
-    options.ExportTfhub,
-    options.VisualizeAttention,
-    options.Demo,
-)
 INTRODUCTION = """\
 # All flags
 
@@ -51,7 +37,7 @@ def render() -> str:
     described: dict[str, str] = {}
     tables: dict[tuple[str, str], list[str]] = {}
     lines = [INTRODUCTION]
-    for command in COMMANDS:
+    for command in COMMANDS.values():
         lines += section(command, described, tables)
     return "\n".join(lines)
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import files, json_files, model_formats
 from official_bert.errors import InputError
+from official_bert.io import files, json_files
+from official_bert.sources import model_formats
 from official_bert.tokenization.vocab import num_tokens, require_tokens
 
 # A damaged config may have thousands of layers, which Keras takes minutes to

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from official_bert import files
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, missing_package, short_reason
+from official_bert.io import files
 from official_bert.tokenization import load_vocab, num_tokens
 
 # Inputs, and their names in the signature `tokens` of TF1 Hub modules.

@@ -15,10 +15,10 @@ from support import (
 from support.pretraining_runs import results
 from support.run_outputs import read_json, weights
 
-from official_bert.checkpoints import tf1
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
 from official_bert.options import Predict
+from official_bert.sources.formats.tf1 import checkpoint as tf1
 
 WORDS = [f"w{n}" for n in range(20)]
 VOCAB = [*SPECIAL, *WORDS]

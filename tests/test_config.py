@@ -8,9 +8,9 @@ import re
 
 import pytest
 
-from official_bert.checkpoints import weights
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
+from official_bert.sources import weights
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 ORIGINAL = json.loads((GOLDEN / "bert_config.json").read_text())

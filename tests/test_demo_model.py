@@ -6,7 +6,6 @@ import pathlib
 import pytest
 from support import ROOT, command_lines
 
-from official_bert import pretrained
 from official_bert.errors import InputError
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import (
@@ -20,6 +19,7 @@ from official_bert.options import (
     RunSquad,
     VisualizeAttention,
 )
+from official_bert.sources import pretrained
 from official_bert.tokenization import Tokenizer
 
 DIRECTORY = ROOT / "data" / "bert_tiny"

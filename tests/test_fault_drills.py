@@ -12,7 +12,8 @@ from support import hosts
 from support.processes import run_python, started
 
 from benchmarks import fault_drill
-from official_bert.checkpoints import run_directory, tf1
+from official_bert.runs import checkpoints as run_directory
+from official_bert.sources.formats.tf1 import checkpoint as tf1
 
 # Saves the first or second checkpoint of a run and dies at the N-th call that
 # touches the disk, for every N, each in a directory named N. The processes are
@@ -21,7 +22,7 @@ CRASHES = """
 import os, sys
 import numpy as np
 from benchmarks import fault_drill
-from official_bert.checkpoints import run_directory
+from official_bert.runs import checkpoints as run_directory
 
 def save(folder, step, size):
     arrays = {"a": np.full(size, step, np.float32), "global_step": step}

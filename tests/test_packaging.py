@@ -12,9 +12,9 @@ from support import ROOT
 from support.processes import run_python
 
 from official_bert import errors, hub
-from official_bert.checkpoints.conversion import keras_hub
 from official_bert.errors import InputError
 from official_bert.options import checks
+from official_bert.sources.formats.keras_hub import weights as keras_hub
 
 pytestmark = pytest.mark.slow
 
@@ -95,12 +95,12 @@ def test_command_of_wheel_reads_flagfile_and_writes_results(wheel, tmp_path):
 
 
 def test_wheel_has_the_demo_model(wheel):
-    found = wheel / "official_bert" / "commands" / "data" / "bert_tiny"
+    found = wheel / "official_bert" / "data" / "bert_tiny"
     directory = ROOT / "data" / "bert_tiny"
     names = {path.name for path in directory.iterdir()}
     assert {path.name for path in found.iterdir()} == names
     code = (
-        "from official_bert import pretrained\n"
+        "from official_bert.sources import pretrained\n"
         "print(pretrained.find('bert_tiny_demo').init_checkpoint)"
     )
     assert run(wheel, "-c", code) == (0, f"{found}\n")

@@ -1,15 +1,14 @@
 """Every recipe parses with the commands that its comment shows."""
 
-import importlib
 import re
 import runpy
-import typing
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 from support import ROOT, command_lines, conversions
 
+from official_bert.commands import COMMANDS
 from official_bert.options import RunClassifier
 
 RECIPES = sorted((ROOT / "recipes").glob("*.cfg"))
@@ -64,8 +63,7 @@ def test_recipe_fits_the_commands_of_its_comment(recipe, model, monkeypatch):
     used = set()
     for command, flags in commands(recipe):
         line = with_existing_files(flags, model)
-        main = importlib.import_module(command).main
-        options_class = typing.get_type_hints(main)["options"]
+        options_class = COMMANDS[command]
         options = command_lines.parse(options_class, line)
         if f"--flagfile=recipes/{recipe.name}" not in flags.split():
             continue

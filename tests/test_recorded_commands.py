@@ -9,10 +9,12 @@ import pytest
 from support import command_lines
 from support.run_outputs import read_json, read_json_lines, weights
 
-import extract_features
-import run_classifier
-import run_pretraining
-import run_squad
+from official_bert.commands import (
+    extract_features,
+    run_classifier,
+    run_pretraining,
+    run_squad,
+)
 
 pytestmark = pytest.mark.slow
 

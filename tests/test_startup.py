@@ -44,7 +44,7 @@ def test_slow_import_is_found(tmp_path):
 def test_commands_start_without_collections_or_packages_for_evaluation():
     code = """
 import gc, os, sys
-from official_bert import cli
+from official_bert.options import cli
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"  # As without --verbose.
 before = gc.get_stats()[2]["collections"]

@@ -7,7 +7,7 @@ from support.processes import python_with
 
 from benchmarks import tpu_compile
 from benchmarks.tpu_steps import Case, Step
-from official_bert.checkpoints import weights
+from official_bert.sources import weights
 
 TINY = Case("pretraining", 128, "tiny", "float32", False)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from official_bert import files
 from official_bert.errors import short_reason
+from official_bert.io import files
 
 
 def write(

@@ -14,7 +14,6 @@ import tensorflow as tf
 from absl import logging
 
 from official_bert import hub
-from official_bert.checkpoints import loading, tf1
 from official_bert.export import saved_model
 from official_bert.modeling.encoder import Bert
 from official_bert.modeling.layers import (
@@ -23,7 +22,9 @@ from official_bert.modeling.layers import (
     skip_initialization,
 )
 from official_bert.modeling.pretraining_model import PretrainingModel
-from official_bert.pretrained import ModelFiles
+from official_bert.sources import loading
+from official_bert.sources.formats.tf1 import checkpoint as tf1
+from official_bert.sources.pretrained import ModelFiles
 
 _MASKED_LM = "cls/predictions/"
 

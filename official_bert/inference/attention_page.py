@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from official_bert import files, pages
+from official_bert import pages
 from official_bert.errors import InputError
 from official_bert.inference.trained_models import LoadedBert
+from official_bert.io import files
 from official_bert.options import VisualizeAttention
 
 # A page with more is too large for a browser. The limit for BERT-Base is a text

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from official_bert import files, pages, progress
+from official_bert import pages
 from official_bert.errors import InputError
 from official_bert.inference.trained_models import LoadedBert
+from official_bert.io import files, progress
 from official_bert.options import VisualizeAttention
 
 # More rows do not fit on a screen.

@@ -4,7 +4,8 @@ import collections
 import json
 from typing import Any, NamedTuple
 
-from official_bert import files, json_files, pages
+from official_bert import pages
+from official_bert.io import files, json_files
 from official_bert.plots import figures, training_curves
 from official_bert.tokenization import Tokenizer
 

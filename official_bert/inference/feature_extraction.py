@@ -10,11 +10,11 @@ import numpy.typing as npt
 import orjson
 import tensorflow as tf
 
-from official_bert import files, progress
 from official_bert.errors import InputError
 from official_bert.inference.trained_models import load_encoder
 from official_bert.inputs import padding, text_inputs, tfrecords
 from official_bert.inputs.schemas import text_schema
+from official_bert.io import files, progress
 from official_bert.options import ExtractFeatures
 
 # Limits of a chunk of lines, which are sorted by length to make batches.

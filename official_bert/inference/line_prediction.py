@@ -13,7 +13,6 @@ from typing import Any, BinaryIO, NamedTuple
 
 from absl import logging
 
-from official_bert import files, json_files, progress, tables
 from official_bert.errors import InputError, listed, suppress_broken_pipe
 from official_bert.inference.masked_lm import FillMask, Scorer
 from official_bert.inference.predictor import Predictor
@@ -22,9 +21,10 @@ from official_bert.inference.trained_models import (
     load_huggingface,
     load_masked_lm,
 )
+from official_bert.io import files, json_files, progress, tables
 from official_bert.options import Predict
 from official_bert.tasks.choice import ChoiceTask
-from official_bert.tasks.squad.squad_task import SquadTask
+from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.text import TextColumns, TextTask
 

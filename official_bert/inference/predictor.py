@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from official_bert import files, huggingface_files, pretrained
 from official_bert.errors import InputError, quoted
 from official_bert.inference.trained_models import (
     load_finetuned,
     load_huggingface,
 )
+from official_bert.io import files
+from official_bert.sources import pretrained
+from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.tasks.documents import MAX_SHARE_TRUNCATED
 from official_bert.tasks.forward import Forward
 from official_bert.tasks.task import FinetunedModel

@@ -6,10 +6,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from official_bert import pretrained, task_file, tasks
-from official_bert.checkpoints import loading, tf1
-from official_bert.checkpoints.conversion import huggingface
-from official_bert.checkpoints.conversion.model import Model, match
+from official_bert import tasks
 from official_bert.errors import InputError, listed
 from official_bert.hub import HubBert
 from official_bert.inputs import text_inputs
@@ -17,8 +14,12 @@ from official_bert.modeling.encoder import Bert, BertOutput
 from official_bert.modeling.layers import skip_initialization
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options.model_source import require_finetuned
-from official_bert.pretrained import ModelFiles
-from official_bert.tasks.squad.squad_task import SquadTask
+from official_bert.sources import loading, pretrained, task_file
+from official_bert.sources.formats.huggingface import weights as huggingface
+from official_bert.sources.formats.tf1 import checkpoint as tf1
+from official_bert.sources.model import Model, match
+from official_bert.sources.pretrained import ModelFiles
+from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.task import FinetunedModel
 from official_bert.tasks.text import TextTask

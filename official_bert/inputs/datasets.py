@@ -6,10 +6,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from official_bert import files
 from official_bert.inputs import padding, records
 from official_bert.inputs.records import RecordFiles
 from official_bert.inputs.schemas import Schema
+from official_bert.io import files
 
 _SHUFFLE_BUFFER = 10_000  # Serialized records of about a kilobyte each.
 _FILES_AT_ONCE = 4

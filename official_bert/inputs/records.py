@@ -8,10 +8,10 @@ import tensorflow as tf
 from absl import logging
 from google.protobuf.message import DecodeError
 
-from official_bert import files
 from official_bert.errors import InputError, listed
 from official_bert.inputs import tfrecords
 from official_bert.inputs.schemas import Masking, Schema
+from official_bert.io import files
 from official_bert.options.create_pretraining_data import MAX_NGRAM
 
 _USE_FITTING_CONFIG = (

@@ -31,8 +31,8 @@ import google_crc32c
 import numpy as np
 import numpy.typing as npt
 
-from official_bert import files
 from official_bert.errors import InputError
+from official_bert.io import files
 
 _HEADER_SIZE, _FOOTER_SIZE = 12, 4
 

@@ -222,10 +222,10 @@ class PretrainedLayer(ConfiguredLayer):
 
         Args:
             model: A directory, the name of a released model, or OWNER/NAME on
-                the Hugging Face Hub; see `official_bert.pretrained.find`.
+                the Hugging Face Hub; see `sources.pretrained.find`.
             kwargs: Arguments of the constructor, such as `name`.
         """
-        from official_bert.checkpoints import loading
+        from official_bert.sources import loading
 
         layer: _Layer = loading.from_pretrained(cls, model, **kwargs)
         return layer
@@ -238,7 +238,7 @@ class PretrainedLayer(ConfiguredLayer):
         `from_pretrained` and `--model` accept the directory. Raises
         `InputError` if it cannot be written, or if it is a run directory.
         """
-        from official_bert.checkpoints import loading
+        from official_bert.sources import loading
 
         loading.save_pretrained(self, directory, tokenizer)
 

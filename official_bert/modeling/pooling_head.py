@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import keras
 from keras import ops
 
-from official_bert import json_files
-from official_bert.json_files import Size
+from official_bert.io import json_files
+from official_bert.io.json_files import Size
 from official_bert.modeling.layers import serializable
 
 _FEATURES = (

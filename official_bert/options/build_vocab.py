@@ -1,9 +1,9 @@
 """Options of `build_vocab.py`."""
 
-from official_bert import files
 from official_bert.config import BertConfig
-from official_bert.flags import Options, amount, count, option, optional
+from official_bert.io import files
 from official_bert.options.checks import require_outputs
+from official_bert.options.flags import Options, amount, count, option, optional
 from official_bert.tokenization.learning import special_tokens
 
 

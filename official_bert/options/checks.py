@@ -8,9 +8,10 @@ import os
 import re
 from collections.abc import Iterable
 
-from official_bert import files, model_formats
 from official_bert.errors import missing_package
-from official_bert.flags import Check, Options, option
+from official_bert.io import files
+from official_bert.options.flags import Check, Options, option
+from official_bert.sources import model_formats
 
 _CHECKPOINT_FILE = re.compile(
     r"checkpoint|.+\.(index|meta|resume\.json|data-\d+-of-\d+)"

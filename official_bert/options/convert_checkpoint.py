@@ -3,10 +3,17 @@
 import os
 from typing import Any
 
-from official_bert import files, model_formats, pretrained
 from official_bert.errors import InputError
-from official_bert.flags import Options, choice, option, optional, switch
+from official_bert.io import files
 from official_bert.options import checks
+from official_bert.options.flags import (
+    Options,
+    choice,
+    option,
+    optional,
+    switch,
+)
+from official_bert.sources import model_formats, pretrained
 
 # Heads whose weights have the same names in a TF1 checkpoint.
 CLASSIFIERS = (

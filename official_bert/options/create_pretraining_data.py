@@ -5,9 +5,10 @@ import shlex
 
 from absl import logging
 
-from official_bert import files
 from official_bert.config import BertConfig
-from official_bert.flags import (
+from official_bert.io import files
+from official_bert.options.checks import file_option, require_outputs
+from official_bert.options.flags import (
     amount,
     choice,
     count,
@@ -16,7 +17,6 @@ from official_bert.flags import (
     share,
     switch,
 )
-from official_bert.options.checks import file_option, require_outputs
 from official_bert.options.model_source import NamedModel
 
 MAX_NGRAM = 10

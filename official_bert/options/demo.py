@@ -1,7 +1,7 @@
 """Options of `demo.py`."""
 
-from official_bert import model_formats
-from official_bert.flags import Options, option
+from official_bert.options.flags import Options, option
+from official_bert.sources import model_formats
 
 
 class Demo(Options):

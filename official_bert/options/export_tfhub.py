@@ -2,14 +2,15 @@
 
 import os
 
-from official_bert import files, model_formats, task_file
-from official_bert.flags import option, optional, switch
+from official_bert.io import files
 from official_bert.options.checks import installed, require_output_directory
+from official_bert.options.flags import option, optional, switch
 from official_bert.options.model_source import (
     MODEL_FILES,
     ModelOptions,
     require_model_files,
 )
+from official_bert.sources import model_formats, task_file
 from official_bert.tokenization import load_vocab
 
 

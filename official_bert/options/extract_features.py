@@ -5,16 +5,24 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import files, pretrained, tables
 from official_bert.config import BertConfig
-from official_bert.flags import LEGACY, choice, count, option, optional, switch
+from official_bert.io import files, tables
 from official_bert.options.checks import (
     file_option,
     require_outputs,
     seekable_file,
 )
+from official_bert.options.flags import (
+    LEGACY,
+    choice,
+    count,
+    option,
+    optional,
+    switch,
+)
 from official_bert.options.model_source import NamedModel, require_model_files
-from official_bert.pretrained import ModelFiles
+from official_bert.sources import pretrained
+from official_bert.sources.pretrained import ModelFiles
 
 _FORMATS = {".npy": "npy", ".tfrecord": "tfrecord", ".tf_record": "tfrecord"}
 

@@ -9,16 +9,10 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import (
-    files,
-    huggingface_files,
-    json_files,
-    model_formats,
-    pretrained,
-    task_file,
-)
 from official_bert.errors import InputError
-from official_bert.flags import (
+from official_bert.io import files, json_files
+from official_bert.options.checks import file_option, installed
+from official_bert.options.flags import (
     Options,
     amount,
     choice,
@@ -27,14 +21,17 @@ from official_bert.flags import (
     share,
     switch,
 )
-from official_bert.options.checks import file_option, installed
 from official_bert.options.training import (
     TRAIN_OPTIONS,
     DeviceOptions,
     TrainingOptions,
     read_train_options,
 )
-from official_bert.released_models import validate_case_matches_checkpoint
+from official_bert.sources import model_formats, pretrained, task_file
+from official_bert.sources.formats.huggingface import files as huggingface_files
+from official_bert.sources.released_models import (
+    validate_case_matches_checkpoint,
+)
 
 # Options whose files training copies to the run directory, under these names.
 _COPIES = {"vocab_file": "vocab.txt", "bert_config_file": "bert_config.json"}

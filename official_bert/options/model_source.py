@@ -8,12 +8,17 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import files, huggingface_files, pretrained, task_file
 from official_bert.errors import InputError
-from official_bert.flags import Options, optional
+from official_bert.io import files
 from official_bert.options.checks import existing_checkpoint
-from official_bert.pretrained import ModelFiles
-from official_bert.released_models import DEMO, validate_case_matches_checkpoint
+from official_bert.options.flags import Options, optional
+from official_bert.sources import pretrained, task_file
+from official_bert.sources.formats.huggingface import files as huggingface_files
+from official_bert.sources.pretrained import ModelFiles
+from official_bert.sources.released_models import (
+    DEMO,
+    validate_case_matches_checkpoint,
+)
 
 # The files of a released model.
 MODEL_FILES = ("bert_config_file", "vocab_file", "init_checkpoint")

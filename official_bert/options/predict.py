@@ -3,14 +3,16 @@
 import sys
 from typing import Any
 
-from official_bert import huggingface_files, tables, task_file
 from official_bert.errors import InputError
-from official_bert.flags import choice, count, optional, switch
+from official_bert.io import tables
 from official_bert.options.checks import (
     file_option,
     require_outputs,
 )
+from official_bert.options.flags import choice, count, optional, switch
 from official_bert.options.model_source import MODEL_FILES, ModelOptions
+from official_bert.sources import task_file
+from official_bert.sources.formats.huggingface import files as huggingface_files
 
 
 class Predict(ModelOptions, heading="Model"):

@@ -3,10 +3,9 @@
 import os
 from typing import Any
 
-from official_bert import files, tables
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.flags import LEGACY, amount, choice, option, optional, switch
+from official_bert.io import files, tables
 from official_bert.options import sweep_values
 from official_bert.options.checks import (
     existing_directory,
@@ -14,6 +13,14 @@ from official_bert.options.checks import (
     seekable_file,
 )
 from official_bert.options.finetuning import FinetuningOptions
+from official_bert.options.flags import (
+    LEGACY,
+    amount,
+    choice,
+    option,
+    optional,
+    switch,
+)
 from official_bert.options.training import read_train_options
 
 # Options that change the graph of the model, which is fixed in a module.

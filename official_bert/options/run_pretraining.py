@@ -3,10 +3,17 @@
 import os
 from typing import Any
 
-from official_bert import files
-from official_bert.flags import amount, choice, count, option, optional, switch
+from official_bert.io import files
 from official_bert.options import create_pretraining_data
 from official_bert.options.checks import existing_files, file_option
+from official_bert.options.flags import (
+    amount,
+    choice,
+    count,
+    option,
+    optional,
+    switch,
+)
 from official_bert.options.training import (
     TrainingOptions,
     read_train_options,

@@ -1,8 +1,15 @@
 """Options of `run_squad.py`."""
 
-from official_bert.flags import LEGACY, amount, choice, count, option, switch
 from official_bert.options.checks import file_option
 from official_bert.options.finetuning import FinetuningOptions
+from official_bert.options.flags import (
+    LEGACY,
+    amount,
+    choice,
+    count,
+    option,
+    switch,
+)
 
 
 class RunSquad(FinetuningOptions, heading="Data"):

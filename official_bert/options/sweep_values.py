@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from official_bert.errors import InputError
-from official_bert.flags import Options, plain_type
+from official_bert.options.flags import Options, plain_type
 
 # Flags that the sweep sets itself, and flags that change the task: results of
 # several tasks do not belong in one table.

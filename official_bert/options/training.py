@@ -5,10 +5,11 @@ import json
 import os
 from typing import Any
 
-from official_bert import files, json_files, model_formats
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.flags import (
+from official_bert.io import files, json_files
+from official_bert.options import checks, tf_config
+from official_bert.options.flags import (
     Options,
     amount,
     choice,
@@ -17,8 +18,8 @@ from official_bert.flags import (
     optional,
     switch,
 )
-from official_bert.options import checks, tf_config
 from official_bert.options.model_source import NamedModel
+from official_bert.sources import model_formats
 
 TRAIN_OPTIONS = "train_options.json"
 

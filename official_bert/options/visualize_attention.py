@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from official_bert import task_file
-from official_bert.flags import option, optional
 from official_bert.options.checks import file_option, require_outputs
+from official_bert.options.flags import option, optional
 from official_bert.options.model_source import ModelOptions
+from official_bert.sources import task_file
 
 
 def _text(value: str) -> str | None:

@@ -8,7 +8,7 @@ import os
 
 from absl import logging
 
-from official_bert import files, json_files
+from official_bert.io import files, json_files
 
 
 def write(output_dir: str) -> list[str]:

@@ -11,7 +11,8 @@ from typing import Any
 import matplotlib
 from matplotlib.figure import Figure
 
-from official_bert import files, pages
+from official_bert import pages
+from official_bert.io import files
 
 _STYLE: Any = {
     "axes.edgecolor": "#b9c1cd",

@@ -9,7 +9,7 @@ from absl import logging
 from tensorboard.backend.event_processing import event_file_loader, io_wrapper
 from tensorboard.util import tensor_util
 
-from official_bert import files
+from official_bert.io import files
 from official_bert.plots import figures
 
 # These are drawn first; all others follow in alphabetical order.

@@ -31,8 +31,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from official_bert import files
 from official_bert.errors import InputError
+from official_bert.io import files
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import (
     corpus,

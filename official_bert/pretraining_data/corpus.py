@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from official_bert import files
+from official_bert.io import files
 from official_bert.pretraining_data.settings import Settings
 
 Ints = npt.NDArray[np.int32]

@@ -19,8 +19,8 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 from absl import logging
 
-from official_bert import files, progress, signals
 from official_bert.errors import listed
+from official_bert.io import files, progress, signals
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import (
     corpus,

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from absl import logging
 
-from official_bert import files
 from official_bert.errors import InputError, listed
 from official_bert.inputs import schemas, tfrecords
+from official_bert.io import files
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import instance_packing, masking
 from official_bert.pretraining_data.corpus import Corpus, Ints, Offsets

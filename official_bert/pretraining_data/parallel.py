@@ -28,8 +28,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from official_bert import files, progress
 from official_bert.errors import InputError
+from official_bert.io import files, progress
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import (
     corpus,

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from absl import logging
 
-from official_bert import progress
 from official_bert.errors import InputError, listed
+from official_bert.io import progress
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import corpus
 from official_bert.pretraining_data.corpus import Corpus

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from official_bert import pretrained
 from official_bert.config import BertConfig
 from official_bert.inputs import schemas
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import masking
+from official_bert.sources import pretrained
 from official_bert.tokenization import Tokenizer, num_tokens, require_tokens
 
 _REQUIRED_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")

@@ -12,8 +12,8 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.process import BaseProcess
 from typing import TypeVar
 
-from official_bert import signals, threads
 from official_bert.errors import InputError, short_reason
+from official_bert.io import signals, threads
 from official_bert.pretraining_data.settings import Settings
 
 _Item = TypeVar("_Item")

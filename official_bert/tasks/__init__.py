@@ -5,14 +5,14 @@ import difflib
 from collections.abc import Callable
 from typing import Any
 
-from official_bert import tables
 from official_bert.errors import InputError
+from official_bert.io import tables
 from official_bert.modeling.pooling_head import PoolingHead
 from official_bert.options import RunClassifier
 from official_bert.tasks import choice, glue, own_texts, tagging, xnli
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.documents import LongDocuments
-from official_bert.tasks.squad.squad_task import SquadTask
+from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.task import Task
 from official_bert.tasks.text import TextTask

@@ -16,18 +16,18 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from official_bert import detection, files, tables
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, listed, quoted
 from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
-from official_bert.json_files import Size
+from official_bert.io import files, tables
+from official_bert.io.json_files import Size
+from official_bert.io.tables import Row
 from official_bert.metrics import classification
 from official_bert.modeling import losses
 from official_bert.modeling.finetuning_models import ChoiceClassifier
 from official_bert.options import RunClassifier
-from official_bert.tables import Row
-from official_bert.tasks import documents
+from official_bert.tasks import detection, documents
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.own_data import OwnData
 from official_bert.tasks.task import (

@@ -18,8 +18,8 @@ from collections.abc import Iterable, Sequence
 
 from absl import logging
 
-from official_bert import files
 from official_bert.errors import InputError, listed
+from official_bert.io import files
 from official_bert.metrics import entities
 from official_bert.tasks.task import DataSet
 from official_bert.tokenization.alignment import Span

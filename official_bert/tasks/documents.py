@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 from official_bert.inputs.text_inputs import truncate
-from official_bert.json_files import Amount
+from official_bert.io.json_files import Amount
 
 Ids = Sequence[int]
 Pair = tuple[Ids, Ids]

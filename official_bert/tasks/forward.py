@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from official_bert import progress
 from official_bert.inputs import padding
+from official_bert.io import progress
+from official_bert.io.threads import parallel_map
 from official_bert.tasks.task import Features, Logits, Task
-from official_bert.threads import parallel_map
 
 
 class Outputs(NamedTuple):

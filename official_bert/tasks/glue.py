@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
-from official_bert import files, tables
 from official_bert.errors import InputError
+from official_bert.io import files, tables
+from official_bert.io.tables import Row
 from official_bert.options import RunClassifier
-from official_bert.tables import Row
 from official_bert.tasks.task import DataSet, predictions_table
 from official_bert.tasks.text import TextExample, TextTask
 

@@ -24,10 +24,12 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import detection, files, tables, task_file
 from official_bert.errors import InputError, listed
+from official_bert.io import files, tables
+from official_bert.io.tables import Row
 from official_bert.options import RunClassifier
-from official_bert.tables import Row
+from official_bert.sources import task_file
+from official_bert.tasks import detection
 from official_bert.tasks.task import DataSet
 
 

@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from official_bert import detection, files, task_file
 from official_bert.errors import InputError, listed, quoted
 from official_bert.inputs import padding
+from official_bert.io import files
+from official_bert.io.tables import Row
 from official_bert.options import RunClassifier
 from official_bert.options.run_classifier import HELD_OUT
 from official_bert.options.training import read_train_options
-from official_bert.tables import Row
+from official_bert.sources import task_file
+from official_bert.tasks import detection
 from official_bert.tasks.own_data import OwnData, known_labels, trained_task
 from official_bert.tasks.task import shuffle_examples
 from official_bert.tasks.text import TextColumns, TextExample, TextTask

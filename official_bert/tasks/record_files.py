@@ -12,9 +12,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from absl import logging
 
-from official_bert import files, json_files, progress
 from official_bert.errors import InputError
 from official_bert.inputs import tfrecords
+from official_bert.io import files, json_files, progress
 from official_bert.tasks.task import Features, Task
 from official_bert.tokenization import Tokenizer
 from official_bert.tokenization.vocab import (

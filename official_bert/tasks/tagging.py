@@ -24,12 +24,12 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from official_bert import files
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, quoted
 from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
-from official_bert.json_files import Amount
+from official_bert.io import files
+from official_bert.io.json_files import Amount
 from official_bert.metrics import entities
 from official_bert.modeling import losses
 from official_bert.modeling.finetuning_models import TokenClassifier

@@ -16,11 +16,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from official_bert import files, json_files, tables
 from official_bert.config import BertConfig
 from official_bert.inputs import padding
 from official_bert.inputs.padding import Row
 from official_bert.inputs.schemas import Schema
+from official_bert.io import files, json_files, tables
 from official_bert.modeling.pooling_head import NO_POOLING_HEAD, PoolingHead
 from official_bert.tokenization import Tokenizer
 

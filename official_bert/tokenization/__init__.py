@@ -4,7 +4,9 @@
 the 2018 release's `tokenization` module are here.
 """
 
-from official_bert.released_models import validate_case_matches_checkpoint
+from official_bert.sources.released_models import (
+    validate_case_matches_checkpoint,
+)
 from official_bert.tokenization.full_tokenizer import (
     BasicTokenizer,
     FullTokenizer,

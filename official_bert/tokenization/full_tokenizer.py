@@ -68,7 +68,7 @@ class FullTokenizer:
         `kwargs` are arguments of the constructor. Raises `InputError` if there
         is no such model, or it has no vocabulary.
         """
-        from official_bert import pretrained
+        from official_bert.sources import pretrained
 
         model_files = pretrained.find(model)
         if not model_files.vocab_file:

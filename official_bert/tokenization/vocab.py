@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 from absl import logging
 
-from official_bert import files
 from official_bert.errors import InputError, listed
+from official_bert.io import files
 
 # Tokens that every input needs.
 REQUIRED_TOKENS = ("[UNK]", "[CLS]", "[SEP]")

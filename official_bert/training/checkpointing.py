@@ -13,10 +13,12 @@ import keras
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files, model_formats
-from official_bert.checkpoints import loading, run_directory, tf1
 from official_bert.errors import InputError, listed, short_reason
+from official_bert.io import files
 from official_bert.options.training import TrainingOptions
+from official_bert.runs import checkpoints as run_directory
+from official_bert.sources import loading, model_formats
+from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.training import distribution
 
 _LOCK = "run.lock"

@@ -14,9 +14,9 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files
 from official_bert.errors import InputError, first_line
 from official_bert.inputs import datasets
+from official_bert.io import files
 from official_bert.options import tf_config
 from official_bert.options.training import DeviceOptions, TrainingOptions
 from official_bert.training import interruption

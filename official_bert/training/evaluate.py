@@ -13,10 +13,11 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files, json_files, model_formats
-from official_bert.checkpoints import run_directory
 from official_bert.errors import InputError, quoted
+from official_bert.io import files, json_files
 from official_bert.options import FinetuningOptions, RunPretraining
+from official_bert.runs import checkpoints as run_directory
+from official_bert.sources import model_formats
 from official_bert.tasks import record_files
 from official_bert.tasks.forward import Forward
 from official_bert.tasks.task import Task

@@ -7,12 +7,12 @@ import os
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files, json_files, model_formats, plots, task_file
-from official_bert.checkpoints import tf1
+from official_bert import plots
 from official_bert.errors import InputError
 from official_bert.hub import HubBert
 from official_bert.inputs import datasets
 from official_bert.inputs.records import RecordFiles
+from official_bert.io import files, json_files
 from official_bert.optimization import layerwise
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.options import (
@@ -24,6 +24,8 @@ from official_bert.options.training import (
     TRAIN_OPTIONS,
     read_train_options,
 )
+from official_bert.sources import model_formats, task_file
+from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.tasks import record_files
 from official_bert.tasks.task import Task
 from official_bert.tokenization import Tokenizer

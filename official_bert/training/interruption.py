@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from absl import logging
 
-from official_bert import signals
+from official_bert.io import signals
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

@@ -11,13 +11,13 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
-from official_bert import progress
-from official_bert.checkpoints import tf1
 from official_bert.errors import InputError
+from official_bert.io import progress
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.lamb import Lamb
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.options.training import TrainingOptions
+from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.training import checkpointing, distribution, interruption
 from official_bert.training.evaluate import Evaluations
 from official_bert.training.objectives import Objective, Scalars

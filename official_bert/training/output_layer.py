@@ -6,9 +6,11 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import files, huggingface_files, task_file
-from official_bert.checkpoints.conversion import huggingface
 from official_bert.errors import listed
+from official_bert.io import files
+from official_bert.sources import task_file
+from official_bert.sources.formats.huggingface import files as huggingface_files
+from official_bert.sources.formats.huggingface import weights as huggingface
 from official_bert.tasks.task import Task
 
 _WEIGHTS = ("output_weights", "output_bias")

@@ -14,13 +14,15 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files, model_formats, plots, progress
+from official_bert import plots
 from official_bert.config import BertConfig
 from official_bert.inputs import datasets, records, schemas
 from official_bert.inputs.records import RecordFiles
+from official_bert.io import files, progress
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.options import RunPretraining
+from official_bert.sources import model_formats
 from official_bert.tokenization import load_vocab
 from official_bert.training import (
     checkpointing,

@@ -13,12 +13,13 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files, model_formats
-from official_bert.checkpoints import run_directory
 from official_bert.errors import bullet_list, listed
+from official_bert.io import files
+from official_bert.io.tables import to_number
 from official_bert.options import RunClassifier, RunSquad
 from official_bert.options.training import TrainingOptions
-from official_bert.tables import to_number
+from official_bert.runs import checkpoints as run_directory
+from official_bert.sources import model_formats
 from official_bert.tasks.documents import MAX_SHARE_TRUNCATED
 from official_bert.tasks.own_data import OwnData
 from official_bert.tasks.task import Task

@@ -14,10 +14,9 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import files, json_files, model_formats, task_file
-from official_bert.checkpoints import run_directory
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, bullet_list
+from official_bert.io import files, json_files
 from official_bert.options import FinetuningOptions, RunPretraining
 from official_bert.options.run_classifier import HELD_OUT, has_held_out
 from official_bert.options.training import (
@@ -25,6 +24,8 @@ from official_bert.options.training import (
     TrainingOptions,
     read_train_options,
 )
+from official_bert.runs import checkpoints as run_directory
+from official_bert.sources import model_formats, task_file
 from official_bert.tasks import glue
 from official_bert.tasks.task import Task
 from official_bert.training import checkpointing

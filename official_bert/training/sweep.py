@@ -11,8 +11,9 @@ from typing import Any
 import keras
 from absl import logging
 
-from official_bert import files, json_files, plots, tables, tasks
+from official_bert import plots, tasks
 from official_bert.errors import InputError, bullet_list
+from official_bert.io import files, json_files, tables
 from official_bert.options import (
     RunClassifier,
     RunClassifierWithTfhub,

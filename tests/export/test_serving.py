@@ -20,8 +20,8 @@ from official_bert.inference.predictor import Predictor
 from official_bert.modeling.pooling_head import PoolingHead
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.documents import LongDocuments
-from official_bert.tasks.squad.squad_decoding import DecodingOptions
-from official_bert.tasks.squad.squad_task import SquadTask
+from official_bert.tasks.squad.decoding import DecodingOptions
+from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.task import FinetunedModel
 from official_bert.tasks.text import TextTask

@@ -8,8 +8,7 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  (the operations of exported models)
 from support import command_lines, hosts, squad_files, tiny
 
-import run_classifier
-import run_squad
+from official_bert.commands import run_classifier, run_squad
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
 from official_bert.options import RunSquad

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from support import recorded, tiny
 
-import run_classifier
+from official_bert.commands import run_classifier
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
 from official_bert.tasks.documents import LongDocuments
-from official_bert.tasks.squad.squad_decoding import DecodingOptions
-from official_bert.tasks.squad.squad_task import SquadTask
+from official_bert.tasks.squad.decoding import DecodingOptions
+from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.task import FinetunedModel
 from official_bert.tasks.text import TextTask
 

@@ -11,7 +11,6 @@ import pytest
 from support import hosts
 
 from official_bert.errors import InputError
-from official_bert.flags import HEADINGS
 from official_bert.options import (
     BuildVocab,
     ConvertCheckpoint,
@@ -25,6 +24,7 @@ from official_bert.options import (
     RunSquad,
     VisualizeAttention,
 )
+from official_bert.options.flags import HEADINGS
 from official_bert.options.training import read_train_options
 
 
@@ -102,7 +102,8 @@ def test_every_number_has_bounds():
 
 @pytest.mark.parametrize("options", [*VALID, RunClassifierWithTfhub])
 def test_options_name_their_command_and_have_headings_and_help_texts(options):
-    command = importlib.import_module(options.command.removesuffix(".py"))
+    name = options.command.removesuffix(".py")
+    command = importlib.import_module(f"official_bert.commands.{name}")
     assert typing.get_type_hints(command.main)["options"] is options
     for field in dataclasses.fields(options):
         assert field.metadata["heading"] in HEADINGS

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support import SPECIAL
 
-from official_bert import files
+from official_bert.io import files
 from official_bert.pretraining_data import corpus
 from official_bert.pretraining_data.settings import Settings
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from absl import flags
 
-from official_bert import cli
+from official_bert.options import cli
 
 
 def parse(options_class: type[Any], command_line: str) -> Any:

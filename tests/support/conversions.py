@@ -5,14 +5,15 @@ import pathlib
 
 import numpy as np
 
-import convert_checkpoint
-from official_bert.checkpoints import loading, tf1, weights
-from official_bert.checkpoints.conversion import tf1_directory
+from official_bert.commands import convert_checkpoint
 from official_bert.config import BertConfig
 from official_bert.modeling import finetuning_models as finetuning
 from official_bert.modeling.encoder import Bert
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import ConvertCheckpoint
+from official_bert.sources import loading, weights
+from official_bert.sources.formats.tf1 import checkpoint as tf1
+from official_bert.sources.formats.tf1 import directory as tf1_directory
 from support import SPECIAL, recorded, write_vocab
 from support.run_outputs import read_json
 from support.transformers_process import INPUTS, SIZES

@@ -5,10 +5,10 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 
-from official_bert.checkpoints import tf1
 from official_bert.export import tfhub_encoder
 from official_bert.modeling.pretraining_model import PretrainingModel
-from official_bert.pretrained import ModelFiles
+from official_bert.sources.formats.tf1 import checkpoint as tf1
+from official_bert.sources.pretrained import ModelFiles
 from support import SPECIAL, recorded, write_vocab
 
 INPUTS = ("input_word_ids", "input_mask", "input_type_ids")

@@ -2,7 +2,7 @@
 
 import pathlib
 
-import create_pretraining_data
+from official_bert.commands import create_pretraining_data
 from official_bert.inputs import records, schemas, tfrecords
 from official_bert.options import CreatePretrainingData
 from support import SPECIAL, write_vocab

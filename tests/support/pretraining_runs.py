@@ -5,7 +5,7 @@ import json
 import numpy as np
 import tensorflow as tf
 
-import run_pretraining
+from official_bert.commands import run_pretraining
 from official_bert.inputs import schemas
 from official_bert.options import RunPretraining
 from support import record_files, recorded

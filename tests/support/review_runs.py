@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-import run_classifier
+from official_bert.commands import run_classifier
 from official_bert.options import RunClassifier
 from support import SPECIAL, command_lines, recorded, write_vocab
 

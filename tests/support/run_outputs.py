@@ -5,7 +5,7 @@ import re
 
 import tensorflow as tf
 
-from official_bert.checkpoints import run_directory
+from official_bert.runs import checkpoints as run_directory
 from support import recorded
 
 

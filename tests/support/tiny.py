@@ -4,12 +4,12 @@ import json
 
 import numpy as np
 
-import run_classifier
-from official_bert import task_file
-from official_bert.checkpoints import run_directory
+from official_bert.commands import run_classifier
 from official_bert.config import BertConfig
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import RunClassifier
+from official_bert.runs import checkpoints as run_directory
+from official_bert.sources import task_file
 from official_bert.tasks.text import TextTask
 from official_bert.tokenization import Tokenizer
 from support import SPECIAL, command_lines, recorded, write_vocab

@@ -11,7 +11,7 @@ from official_bert.errors import InputError
 from official_bert.modeling.pooling_head import PoolingHead
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.documents import LongDocuments
-from official_bert.tasks.squad.squad_task import SquadTask
+from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.text import TextColumns, TextTask
 

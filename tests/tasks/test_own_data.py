@@ -10,8 +10,8 @@ import tensorflow as tf
 from support import pretraining_runs, tiny
 from support.run_outputs import read_json
 
-import run_classifier
 from official_bert import tasks
+from official_bert.commands import run_classifier
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
 from official_bert.tasks.own_texts import hold_out

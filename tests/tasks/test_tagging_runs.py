@@ -9,8 +9,8 @@ import pytest
 from support import pretraining_runs, tiny
 from support.run_outputs import assert_same_weights, read_json, rewind, weights
 
-import run_classifier
 from official_bert import tasks
+from official_bert.commands import run_classifier
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
 

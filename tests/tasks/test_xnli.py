@@ -4,8 +4,8 @@ import pytest
 from support import recorded_texts, tiny
 from support.run_outputs import read_json
 
-import run_classifier
 from official_bert import tasks
+from official_bert.commands import run_classifier
 from official_bert.errors import InputError
 
 HEADER = "\t".join(

@@ -11,8 +11,8 @@ import tensorflow as tf
 from support import pretraining_runs
 from support.run_outputs import weights
 
-from official_bert.checkpoints import run_directory
 from official_bert.errors import InputError
+from official_bert.runs import checkpoints as run_directory
 from official_bert.training import checkpointing, distribution, loop
 
 START = checkpointing.StartingPoint(step=0, seed=1, examples_seen=0)

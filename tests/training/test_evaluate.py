@@ -6,8 +6,8 @@ import types
 import pytest
 import tensorflow as tf
 
-from official_bert.checkpoints import run_directory
 from official_bert.errors import InputError
+from official_bert.runs import checkpoints as run_directory
 from official_bert.training.evaluate import Evaluations
 
 

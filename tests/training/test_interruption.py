@@ -9,7 +9,7 @@ from concurrent import futures
 import pytest
 from support.processes import started
 
-from official_bert import signals
+from official_bert.io import signals
 from official_bert.training import interruption
 
 # Like a TensorFlow step, a call into C that Python's handlers cannot interrupt.

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from support import hosts, pretraining_runs, review_runs, run_outputs
 
-import run_pretraining
-from official_bert.checkpoints import run_directory, tf1
+from official_bert.commands import run_pretraining
 from official_bert.options import RunPretraining
+from official_bert.runs import checkpoints as run_directory
+from official_bert.sources.formats.tf1 import checkpoint as tf1
 
 pytestmark = pytest.mark.slow
 

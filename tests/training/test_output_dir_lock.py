@@ -6,8 +6,8 @@ import types
 
 import pytest
 
-from official_bert import files
 from official_bert.errors import InputError
+from official_bert.io import files
 from official_bert.training import checkpointing
 
 

@@ -11,7 +11,7 @@ from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.pretraining_data import instance_packing
-from official_bert.tasks.squad.squad_task import SquadTask
+from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.text import TextTask
 from official_bert.training.objectives import (
     FinetuningObjective,

@@ -10,7 +10,7 @@ from support import review_runs
 from official_bert.tasks.choice import ChoiceExample, ChoiceTask
 from official_bert.tasks.conll import Sentence
 from official_bert.tasks.documents import LongDocuments
-from official_bert.tasks.squad.squad_task import SquadTask
+from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.text import TextExample, TextTask
 from official_bert.training import loop, reporting

@@ -13,7 +13,7 @@ from support import command_lines, pretraining_runs, review_runs
 from support.review_runs import run
 from support.run_outputs import assert_same_weights, read_json, rewind, weights
 
-import run_classifier
+from official_bert.commands import run_classifier
 from official_bert.errors import InputError
 from official_bert.options import (
     RunClassifier,

@@ -11,9 +11,9 @@ import pytest
 from support import command_lines, tiny
 
 from official_bert import plots, tasks
-from official_bert.checkpoints import run_directory
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier, RunClassifierWithTfhub
+from official_bert.runs import checkpoints as run_directory
 from official_bert.training import finetune, loop, reporting, sweep
 
 TASK = types.SimpleNamespace(

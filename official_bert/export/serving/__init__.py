@@ -13,7 +13,6 @@ import os
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files, json_files, task_file
 from official_bert.errors import InputError
 from official_bert.export import saved_model
 from official_bert.export.graph_tokenizer import GraphTokenizer
@@ -25,7 +24,9 @@ from official_bert.export.serving.signatures import (
 )
 from official_bert.export.serving.squad_signatures import SquadSignatures
 from official_bert.export.serving.tagging_signatures import TaggingSignatures
+from official_bert.io import files, json_files
 from official_bert.modeling.encoder import Bert
+from official_bert.sources import task_file
 from official_bert.tasks.task import FinetunedModel
 
 # {`kind` in task.json: the signatures of such a task}.

@@ -17,12 +17,12 @@ from official_bert.export.serving.signatures import (
     Tensors,
     strings,
 )
-from official_bert.tasks.squad.squad_decoding import (
+from official_bert.tasks.squad.decoding import (
     NO_CANDIDATE_ODDS,
     DecodingOptions,
 )
-from official_bert.tasks.squad.squad_examples import SPACES
-from official_bert.tasks.squad.squad_features import NUM_SPECIAL
+from official_bert.tasks.squad.examples import SPACES
+from official_bert.tasks.squad.features import NUM_SPECIAL
 
 
 class Passage(NamedTuple):

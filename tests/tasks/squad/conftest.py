@@ -5,8 +5,8 @@ import functools
 import pytest
 from support import squad_files
 
-from official_bert.tasks.squad.squad_examples import read_examples
-from official_bert.tasks.squad.squad_task import SquadTask
+from official_bert.tasks.squad.examples import read_examples
+from official_bert.tasks.squad.task import SquadTask
 from official_bert.tokenization import Tokenizer
 
 

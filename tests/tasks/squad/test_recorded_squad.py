@@ -11,10 +11,10 @@ from support import ROOT, recorded, recorded_texts
 
 from official_bert.inputs import tfrecords
 from official_bert.tasks import record_files
-from official_bert.tasks.squad import squad_decoding
-from official_bert.tasks.squad.squad_examples import read_examples
-from official_bert.tasks.squad.squad_features import find_owners
-from official_bert.tasks.squad.squad_task import SquadTask
+from official_bert.tasks.squad import decoding as squad_decoding
+from official_bert.tasks.squad.examples import read_examples
+from official_bert.tasks.squad.features import find_owners
+from official_bert.tasks.squad.task import SquadTask
 
 # The path of the fixture `golden`, which parameters cannot use.
 RECORDED = ROOT.parent / "shared" / "golden" / "squad"

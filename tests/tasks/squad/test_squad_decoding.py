@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from official_bert.tasks.squad import squad_decoding
-from official_bert.tasks.squad.squad_features import find_owners
+from official_bert.tasks.squad import decoding as squad_decoding
+from official_bert.tasks.squad.features import find_owners
 
 CONTEXT = "Ab  (cd)-ef\ngh, Ij kl. mn"  # 19 tokens in 5 words.
 

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from official_bert.errors import InputError
-from official_bert.tasks.squad.squad_examples import Paragraph, read_examples
+from official_bert.tasks.squad.examples import Paragraph, read_examples
 from official_bert.tasks.task import shuffle_examples
 
 CONTEXT = "John  Smith\tlived\nhere(1895-1943)."

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from official_bert.errors import InputError
-from official_bert.tasks.squad.squad_features import find_owners, make_windows
+from official_bert.tasks.squad.features import find_owners, make_windows
 from official_bert.tokenization import FullTokenizer
 
 TOKENS = [

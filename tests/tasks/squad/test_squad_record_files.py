@@ -10,7 +10,7 @@ from support import recorded
 from official_bert.errors import InputError
 from official_bert.inputs import records, tfrecords
 from official_bert.tasks import record_files
-from official_bert.tasks.squad.squad_task import SquadTask
+from official_bert.tasks.squad.task import SquadTask
 
 TASK = SquadTask(doc_stride=2, max_query_length=3)
 

@@ -6,11 +6,8 @@ import numpy as np
 import pytest
 
 from official_bert.errors import InputError
-from official_bert.tasks.squad.squad_decoding import (
-    DecodingOptions,
-    SquadAnswer,
-)
-from official_bert.tasks.squad.squad_task import SquadData, SquadTask
+from official_bert.tasks.squad.decoding import DecodingOptions, SquadAnswer
+from official_bert.tasks.squad.task import SquadData, SquadTask
 
 LABELLED = ("a b", (7, "q", "a", 0), ("8", "q", None, 0))
 

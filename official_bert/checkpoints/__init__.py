@@ -1,1 +1,0 @@
-"""Finds, loads, writes and converts checkpoints."""

@@ -1,1 +1,0 @@
-"""Converts models between TF1, Hugging Face, KerasHub and Model Garden."""

@@ -1,0 +1,1 @@
+"""Files, tables, JSON, progress bars, signals, threads."""

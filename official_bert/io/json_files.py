@@ -1,0 +1,156 @@
+"""Reads and writes JSON; errors name the line."""
+
+import json
+import math
+import types
+import typing
+from typing import Annotated, Any
+
+from official_bert.errors import InputError, quoted
+from official_bert.io import files
+
+# Types for `decode`.
+Count = Annotated[int, range(1, 2**31)]
+Amount = Annotated[int, range(2**31)]
+Size = Annotated[int, range(2**16)]  # The size of an array in memory.
+
+# Raised for deeply nested lists, very long numbers and lone surrogates.
+_INVALID = (RecursionError, ValueError)
+
+
+def read(path: str) -> Any:
+    """Returns the content of a JSON file. A byte order mark is ignored.
+
+    Raises `InputError` if the file is missing or not valid JSON, or contains a
+    lone surrogate.
+    """
+    text = files.read_text(path).removeprefix("\ufeff")
+    try:
+        return _parse(text)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{path}:{error.lineno}: must be valid JSON. {error.msg} at column "
+            f"{error.colno}."
+        ) from error
+    except _INVALID as error:
+        raise InputError(f"{path}: must be valid JSON. {error}.") from error
+
+
+def parse_line(text: str, where: str) -> Any:
+    """Returns the value in one line of JSON lines.
+
+    Raises `InputError` if the line is not valid JSON, or contains a lone
+    surrogate. The message starts with `where`: FILE:LINE.
+    """
+    try:
+        return _parse(text)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{where}: must be a JSON value, all on one line. Received: "
+            f"{error.msg} at character {error.pos + 1}."
+        ) from error
+    except _INVALID as error:
+        raise InputError(f"{where}: must be a JSON value. {error}.") from error
+
+
+def _parse(text: str) -> Any:
+    value = json.loads(text)
+    if "\\u" in text:  # UTF-8 itself has no surrogates.
+        try:
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+        except UnicodeEncodeError as error:
+            surrogate = error.object[error.start]
+            raise ValueError(
+                f"It has a lone surrogate, {surrogate!r}"
+            ) from error
+    return value
+
+
+def read_object(path: str) -> dict[str, Any]:
+    """Returns the object in a JSON file.
+
+    Raises `InputError` if the file is missing or contains something else.
+    """
+    content = read(path)
+    if not isinstance(content, dict):
+        kind = type(content).__name__
+        raise InputError(
+            f"{path}:1: must be one JSON object. Received: {kind}."
+        )
+    return content
+
+
+def get(content: dict[str, Any], key: str, kind: Any, path: str) -> Any:
+    """Returns `content[key]`, decoded; a missing key is the same as null.
+
+    `content` is the object in the file at `path`. Raises `InputError` if the
+    value does not fit the type `kind`, see `decode`.
+    """
+    try:
+        return decode(content.get(key), kind, key)
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def decode(value: Any, kind: Any, name: str) -> Any:
+    """Returns a JSON value as a value of an annotated type.
+
+    An object becomes a `NamedTuple` or data class, a list becomes a tuple.
+    `Annotated` values must be in the given range or tuple. Raises `ValueError`
+    with the name of the value if it does not fit, and `TypeError` if an object
+    lacks a field.
+    """
+    args = typing.get_args(kind)
+    if typing.get_origin(kind) is types.UnionType:  # X | None
+        return None if value is None else decode(value, args[0], name)
+    if typing.get_origin(kind) is Annotated:
+        kind, allowed = args
+        if type(value) is kind and value not in allowed:
+            must_be = f"between {allowed[0]} and {allowed[-1]}"
+            if kind is str:
+                must_be = f"one of {', '.join(allowed)}"
+            raise ValueError(
+                f"`{name}` must be {must_be}. Received: {quoted(value)}."
+            )
+    if typing.get_origin(kind) is tuple and isinstance(value, list):
+        return tuple(decode(item, args[0], name) for item in value)
+    fields = _fields(kind)
+    if fields and isinstance(value, dict) and value.keys() <= fields.keys():
+        return kind(**{k: decode(v, fields[k], k) for k, v in value.items()})
+    if kind is float and type(value) is int and value.bit_length() < 1024:
+        return float(value)
+    if type(value) is kind and (kind is not float or math.isfinite(value)):
+        return value
+    raise ValueError(
+        f"`{name}` must be {_description(kind)}. Received: {quoted(value)}."
+    )
+
+
+def _fields(kind: Any) -> dict[str, Any]:
+    """Returns the types of the fields of a named tuple or data class."""
+    if typing.get_origin(kind):
+        return {}
+    return typing.get_type_hints(kind, include_extras=True)
+
+
+def _description(kind: Any) -> str:
+    if typing.get_origin(kind) is tuple:
+        return "a list"
+    if kind is dict:
+        return "an object"
+    if fields := _fields(kind):
+        return f"an object with only {', '.join(fields)}"
+    return {int: "an int", float: "a finite number"}.get(
+        kind, f"a {kind.__name__}"
+    )
+
+
+def to_text(value: Any, *, sort_keys: bool = False) -> str:
+    """Returns indented JSON with unescaped letters."""
+    text = json.dumps(value, indent=2, sort_keys=sort_keys, ensure_ascii=False)
+    return text + "\n"
+
+
+def write(path: str, value: Any, *, sort_keys: bool = False) -> None:
+    """Writes `to_text(value)`, or raises `InputError`."""
+    files.write_text(path, to_text(value, sort_keys=sort_keys))

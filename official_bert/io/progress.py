@@ -1,0 +1,64 @@
+"""Progress bars, which show progress, speed and remaining time."""
+
+import io
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import tqdm
+from absl import logging
+
+from official_bert.io import files
+
+
+def bar(
+    iterable: Iterable[Any] | None = None,
+    *,
+    description: str,
+    **others: Any,
+) -> Any:
+    """Returns a `tqdm` progress bar on standard error.
+
+    A terminal gets one live line; a file or a pipe gets a line every ten
+    seconds, so that logs stay short. Without `iterable`, call `update`.
+    `others` are arguments of `tqdm.tqdm`.
+    """
+    is_terminal = sys.stderr.isatty()
+    # Otherwise, a log line would continue the line of a bar.
+    logging.get_absl_handler().python_handler.stream = _Stderr()
+    return tqdm.tqdm(
+        iterable,
+        desc=description,
+        dynamic_ncols=is_terminal,
+        mininterval=0.2 if is_terminal else 10.0,
+        maxinterval=10.0,
+        file=sys.stderr,
+        **others,
+    )
+
+
+class _Stderr(io.TextIOBase):
+    """Standard error; lines appear above the progress bars."""
+
+    def write(self, text: str) -> int:
+        """Writes whole lines."""
+        tqdm.tqdm.write(text, file=sys.stderr, end="")
+        return len(text)
+
+
+def read_lines(
+    names: Sequence[str],
+    description: str,
+    convert: Callable[[Iterator[str]], Iterator[str]] = iter,
+) -> Iterator[str]:
+    """Yields the lines of several text files, with a progress bar of bytes.
+
+    `convert` changes the lines of each file.
+    """
+    total = sum(map(files.size, names))
+    with bar(
+        description=description, total=total, unit="B", unit_scale=True
+    ) as bytes_bar:
+        for name in names:
+            lines = files.read_lines(name, on_bytes=bytes_bar.update)
+            yield from convert(lines)

@@ -1,0 +1,445 @@
+"""Tables in TSV, CSV and JSON Lines, read as rows of named cells.
+
+Files are UTF-8. A byte-order mark, blank lines and rows of several empty cells
+are ignored.
+"""
+
+import csv
+import difflib
+import functools
+import io
+import itertools
+import json
+import math
+import re
+import string
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from absl import logging
+
+from official_bert.errors import InputError, listed, quoted
+from official_bert.io import files, json_files
+
+# Endings of file names, and values of --task_name.
+FORMATS = ("tsv", "csv", "jsonl")
+
+# The line on which a row begins, and the row's cells.
+_NumberedCells = tuple[int, list[str]]
+
+_DOUBLE_QUOTES = (
+    'A cell that starts with a quote (") must end with one, and quotes inside '
+    "it must be doubled."
+)
+_QUOTE_SEPARATORS = (
+    "Cells that contain the separator need quotes. To choose the separator, "
+    "write it into a line before the header, such as sep=;"
+)
+_NO_TABS = "Texts must not contain tabs."
+_NOT_EMPTY = "not be empty: fill it in, or remove the row"
+
+csv.field_size_limit(2**31 - 1)  # Documents exceed the default.
+
+# Currencies, percent signs and spaces in numbers.
+_UNITS = re.compile(r"[$€£¥%\s]")
+
+# The first line of a CSV file that names the separator, for Excel.
+_SEPARATOR = re.compile('"?sep=([,;\t|])"?\n?$')
+
+# Such as "['a', 'b']", which pandas writes for a list.
+_PRINTED_LIST = re.compile(r"""\s*\[\s*(["'].*["']\s*)?\]\s*""", re.DOTALL)
+
+
+class Row(NamedTuple):
+    """One row of a table. Its methods raise errors that name file and line.
+
+    Attributes:
+        path: The file.
+        line: The line on which the row begins, from 1.
+        cells: {column: cell}. Cells are strings; in JSON Lines, any JSON value.
+            In TSV and CSV, columns have the numbers "0", "1", ... in addition
+            to the names of the header, which take precedence.
+        columns: The names of the columns; several unnamed ones are
+            `Unnamed: N`. Without a header, their numbers.
+        flags: {column: the flag that names it}, for messages.
+    """
+
+    path: str
+    line: int
+    cells: Mapping[str, Any]
+    columns: Sequence[str]
+    flags: Mapping[str, str] = {}
+
+    @property
+    def where(self) -> str:
+        """`FILE:LINE`, the prefix of error messages."""
+        return f"{self.path}:{self.line}"
+
+    def get(self, column: str) -> Any:
+        """Returns a cell; raises `InputError` if there is no such column."""
+        if column not in self.cells:
+            raise self._no_column(column)
+        return self.cells[column]
+
+    def _no_column(self, column: str) -> InputError:
+        names, flag = self.columns, self.flags.get(column)
+        has_numbers = "0" in self.cells  # Not in JSON Lines.
+        hint = "Check the file."
+        if flag:
+            hint = f"Set {flag} to one of these."
+        if flag and has_numbers:
+            hint += (
+                " If the file has no header, add --nohas_header and set "
+                f"{flag} to the number of a column, from 0."
+            )
+        by_lower_case = {name.lower(): name for name in names}
+        similar = difflib.get_close_matches(column.lower(), by_lower_case, n=1)
+        if advice := _separator_advice(names):
+            hint = advice
+        elif similar:
+            hint = f"Did you mean {by_lower_case[similar[0]]!r}? {hint}"
+        elif column.isdecimal():
+            hint = "Columns are counted from 0."
+        elif "0" in names:
+            hint = "Without a header, give the numbers of columns, from 0."
+        # The line matters only in JSON Lines: each object has its own keys.
+        where = self.path if has_numbers else self.where
+        shown = f" ({flag})" if flag else ""
+        return InputError(
+            f"{where}: must have a column {column!r}{shown}. Received: "
+            f"{listed(names) or 'none'}. {hint}"
+        )
+
+    def text(self, column: str) -> str:
+        """Returns a cell that must be a string; it may be empty."""
+        value = self.get(column)
+        if not isinstance(value, str):
+            raise self.error(column, "be a text", value)
+        return value
+
+    def name(self, column: str) -> str:
+        """Returns a cell that must be a word or a number, as a string."""
+        return self.to_name(column, self.get(column))
+
+    def to_name(self, column: str, value: Any) -> str:
+        """Converts a cell, or an item of a list in a cell, like `name`."""
+        if isinstance(value, str) and value.strip():
+            if _PRINTED_LIST.fullmatch(value):
+                must = (
+                    "be a single name, not a list. For several labels per "
+                    "text, write a,b and add --task_type=multilabel"
+                )
+                raise self.error(column, must, value)
+            if "\n" in value.strip():
+                raise self.error(column, "be on one line", value)
+            return value.strip()
+        is_whole = isinstance(value, bool | int)
+        if is_whole or (isinstance(value, float) and math.isfinite(value)):
+            return json.dumps(value)
+        must = _NOT_EMPTY if _is_empty(value) else "be a word or a number"
+        raise self.error(column, must, value)
+
+    def names_in(self, column: str) -> tuple[str, ...]:
+        """Converts the items of a list, or of a text "a,b", like `name`."""
+        value = self.get(column)
+        if isinstance(value, str):
+            if value.strip()[:1] == "[" and value.strip()[-1:] == "]":
+                must = "have labels without brackets and quotes, such as a,b"
+                raise self.error(column, must, value)
+            value = [part for part in value.split(",") if part.strip()]
+        if not isinstance(value, list):
+            raise self.error(column, "be a list of labels", value)
+        return tuple(self.to_name(column, part) for part in value)
+
+    def number(self, column: str) -> float:
+        """Returns a cell that must be a finite number."""
+        value = self.get(column)
+        number = to_number(value)
+        if number is not None:
+            return number
+        must = _NOT_EMPTY if _is_empty(value) else "be a number"
+        if plain_number(value) is not None:
+            must += " such as 1399.5, without a comma, currency or unit"
+        raise self.error(column, must, value)
+
+    def choice(
+        self, column: str, num_choices: int, names: Sequence[str] = ()
+    ) -> int:
+        """Returns the number, from 0, of the choice that a cell names.
+
+        The cell must be one of `names`, this number, or a letter from A.
+        """
+        value, letters = self.get(column), string.ascii_uppercase[:num_choices]
+        name, *known_names = (
+            str(name).strip().removesuffix(".0") for name in (value, *names)
+        )
+        digits = [str(number) for number in range(num_choices)]
+        for candidates in (known_names, digits, list(letters)):
+            if name in candidates:
+                return candidates.index(name)
+        expected = (
+            f"name a choice: 0 (the first) to {digits[-1]}, or A to "
+            f"{letters[-1]}"
+        )
+        raise self.error(column, expected, value)
+
+    def require_label(self, column: str, label: str, labels: Any) -> None:
+        """Raises `InputError` unless a label is one of the known ones."""
+        if label not in labels:
+            raise self.error(column, f"be one of {listed(labels)}", label)
+
+    def error(self, column: str, must: str, value: Any) -> InputError:
+        """Returns the error "column must ...", for the caller to raise."""
+        return InputError(
+            f"{self.where}: column {column!r} must {must}. Received: "
+            f"{quoted(value)}."
+        )
+
+
+def format_of(path: str) -> str:
+    """Returns one of `FORMATS`, from the name of a file, or ""."""
+    ending = path.lower().removesuffix(".gz").rpartition(".")[2]
+    return ending if ending in FORMATS else ""
+
+
+def _is_empty(cell: Any) -> bool:
+    return cell is None or not str(cell).strip()
+
+
+def to_number(cell: Any) -> float | None:
+    """Returns a cell that is a finite number as a float, otherwise None."""
+    if "_" in str(cell):  # Python reads "1_000" as a number.
+        return None
+    try:
+        number = float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    is_number = math.isfinite(number) and not isinstance(cell, bool)
+    return number if is_number else None
+
+
+def plain_number(cell: Any) -> float | None:
+    """Returns a number in another format, such as "1.399,50 €" or "12%"."""
+    text = _UNITS.sub("", str(cell))
+    if "," in text and "." in text:  # The first one separates thousands.
+        text = text.replace(min(",.", key=text.index), "")
+    return to_number(text.replace(",", "."))
+
+
+def read(
+    path: str,
+    file_format: str,
+    *,
+    has_header: bool = True,
+    flags: Mapping[str, str] = {},
+) -> Iterator[Row]:
+    """Yields the rows of a table; for `flags` see `Row`.
+
+    In `tsv`, cells are separated by tabs and never quoted. In `csv`, a cell in
+    double quotes may contain commas, line breaks and doubled quotes; semicolons
+    may separate the cells, see `_delimiter`. In `jsonl`, every line is a JSON
+    object. Raises `InputError` for other files.
+    """
+    files.require(path, "The table")
+    if file_format == "jsonl":
+        rows = _read_objects(path)
+    else:
+        is_csv = file_format == "csv"
+        numbered = _read_csv(path) if is_csv else _read_tsv(path)
+        advice = _QUOTE_SEPARATORS if is_csv else _NO_TABS
+        rows = _name_cells(path, numbered, has_header, advice)
+    row = None
+    for row in rows:
+        yield row._replace(flags=flags)
+    if row is None:
+        raise no_examples(path)
+
+
+def by_number(cells: Iterable[str]) -> dict[str, str]:
+    """Returns {"0": the first cell, "1": the second, ...}."""
+    return {str(number): cell for number, cell in enumerate(cells)}
+
+
+def no_examples(path: str) -> InputError:
+    """Returns the error for a file without examples."""
+    return InputError(f"{path}: must contain examples. Received: none.")
+
+
+def _read_tsv(path: str) -> Iterator[_NumberedCells]:
+    for line, text in files.numbered_lines(path):
+        if text.strip() or "\t" in text:
+            yield line, text.split("\t")
+
+
+_log_once = functools.cache(logging.log)  # Files are read several times.
+
+
+def _read_csv(path: str) -> Iterator[_NumberedCells]:
+    all_lines = (line + "\n" for _, line in files.numbered_lines(path))
+    lines, ahead = itertools.tee(all_lines)  # A pipe can be read only once.
+    first_lines = _first_lines(ahead)
+    del ahead  # Otherwise, all lines would stay in memory.
+    delimiter = _delimiter(first_lines)
+    skips_row = _SEPARATOR.match(first_lines[0]) is not None
+    if delimiter != ",":
+        message = "%s: columns are separated by %r"
+        _log_once(logging.INFO, message, path, delimiter)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    line, advice = 1, ""  # `line` is the one on which a row begins.
+    try:
+        for cells in reader:
+            # A line `""` is a row with one empty cell, not a blank line.
+            is_blank = not cells or (len(cells) == 1 and cells[0].isspace())
+            if not is_blank:
+                if not skips_row:
+                    yield line, cells
+                skips_row = False
+            if line == 1:
+                advice = _separator_advice(cells)
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(
+            f"{path}:{line}: must be CSV. Received: {error}. "
+            + (advice or _DOUBLE_QUOTES)
+        ) from error
+
+
+def _first_lines(lines: Iterable[str]) -> list[str]:
+    """Returns up to 200 lines that are not blank; [""] if there are none."""
+    return [*itertools.islice(filter(str.strip, lines), 200)] or [""]
+
+
+def _delimiter(first_lines: Sequence[str]) -> str:
+    """Returns the separator of the cells.
+
+    Excel may write it into the first line, as "sep=;". Otherwise, it is ",", or
+    ";", which Excel writes in many countries. It is ";" if the first row has
+    semicolons but no commas, or if the first 20 rows have equally many
+    semicolons: texts and numbers may have commas. Characters in quoted cells do
+    not count.
+    """
+    if named := _SEPARATOR.match(first_lines[0]):
+        return named[1]
+    commas, semicolons = (
+        [len(cells) for cells in _first_rows(first_lines, delimiter)]
+        for delimiter in ",;"
+    )
+    if semicolons[0] > 1 and (commas[0] <= 1 or len({*semicolons}) == 1):
+        return ";"
+    return ","
+
+
+def _first_rows(lines: Sequence[str], delimiter: str) -> list[list[str]]:
+    reader = csv.reader(lines, delimiter=delimiter)
+    try:
+        return [*itertools.islice(reader, 20)] or [[]]
+    except csv.Error:  # Raised again when the table is read.
+        return [[]]
+
+
+def csv_style(path: str) -> tuple[str, str]:
+    """Returns how to write a table like this one in CSV.
+
+    Returns "," or ";", and the byte-order mark or "". Spreadsheet programs in
+    many countries need a semicolon and this mark.
+    """
+    first, *others = _first_lines(f"{s}\n" for s in files.read_lines(path))
+    mark = "\ufeff" if first.startswith("\ufeff") else ""
+    delimiter = _delimiter([first.removeprefix(mark), *others])
+    return delimiter if delimiter == ";" else ",", mark
+
+
+def _separator_advice(first_row: Sequence[str]) -> str:
+    """Returns advice if the only cell has other separators, otherwise ""."""
+    for separator in "|\t,":
+        if len(first_row) == 1 and separator in first_row[0]:
+            return (
+                f"{separator!r} seems to separate the columns. Save the file "
+                "with commas as .csv, or with tabs as .tsv."
+            )
+    return ""
+
+
+def _name_cells(
+    path: str,
+    numbered: Iterable[_NumberedCells],
+    has_header: bool,
+    advice: str,
+) -> Iterator[Row]:
+    """Yields rows whose cells have the names of the header, and numbers."""
+    width = first_empty = 0
+    names: list[str] = []
+    for line, cells in numbered:
+        if len(cells) > 1 and not any(cells):
+            first_empty = first_empty or line
+            continue
+        if first_empty:  # Not at the end, where spreadsheets write such rows.
+            message = "%s:%d: the row is empty. Empty rows are ignored"
+            _log_once(logging.WARNING, message, path, first_empty)
+        if not width:
+            width, advice = len(cells), _separator_advice(cells) or advice
+            if has_header:
+                names = [cell.strip() for cell in cells]
+                if names.count("") > 1:  # Uses the names that pandas gives.
+                    names = [
+                        name or f"Unnamed: {i}" for i, name in enumerate(names)
+                    ]
+                _require_different(f"{path}:{line}", names)
+                continue
+        if len(cells) != width:
+            raise InputError(
+                f"{path}:{line}: must have {width} columns, like the first "
+                f"line. Received: {len(cells)}. {advice}"
+            )
+        numbered_cells = by_number(cells)
+        by_name = dict(zip(names, cells, strict=False))
+        columns = names or [*numbered_cells]
+        yield Row(path, line, numbered_cells | by_name, columns)
+
+
+def _require_different(where: str, names: Sequence[str]) -> None:
+    for name in names:
+        if name and names.count(name) > 1:
+            raise InputError(
+                f"{where}: columns must have different names. Received: "
+                f"{name!r} twice. Rename one. If the file has no header, use "
+                "--nohas_header and column numbers."
+            )
+
+
+def _read_objects(path: str) -> Iterator[Row]:
+    for line, text in files.numbered_lines(path):
+        if not text.strip():
+            continue
+        value = json_files.parse_line(text, f"{path}:{line}")
+        if not isinstance(value, dict):
+            raise InputError(
+                f"{path}:{line}: must be a JSON object, such as "
+                '{"text": "Good.", "label": "positive"}. Received: '
+                f"{type(value).__name__}."
+            )
+        yield Row(path, line, value, [*value])
+
+
+def read_labels(path: str) -> tuple[str, ...]:
+    """Reads a file of different labels, one per line."""
+    lines: dict[str, int] = {}
+    for line, text in files.numbered_lines(path):
+        label = text.strip()
+        if label in lines:
+            raise InputError(
+                f"{path}:{line}: labels must differ. Received: {label!r}, also "
+                f"on line {lines[label]}. Remove one."
+            )
+        if label:
+            lines[label] = line
+    if not lines:
+        raise InputError(f"{path}: must have one label per line. It is empty.")
+    return tuple(lines)
+
+
+def to_tsv(rows: Iterable[Sequence[Any]]) -> str:
+    """Returns TSV text; cells with tabs, line breaks or quotes are quoted."""
+    text = io.StringIO()
+    csv.writer(text, delimiter="\t", lineterminator="\n").writerows(rows)
+    return text.getvalue()

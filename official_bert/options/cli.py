@@ -1,0 +1,332 @@
+"""Runs commands: defines flags, prints `--help`, reports errors.
+
+`commands.run` and the programs in `data/` call::
+
+    cli.run(main, RunSquad)
+
+Each field of the options class `RunSquad` is a flag. Tests and other code call
+`main(RunSquad(...))`; no code below `main` reads a flag.
+"""
+
+import contextlib
+import dataclasses
+import difflib
+import errno
+import gc
+import logging as stdlib_logging
+import os
+import re
+import signal
+import sys
+import typing
+from collections.abc import Callable, Iterator, Sequence
+from types import ModuleType
+from typing import Any, TypeVar
+
+from absl import app, flags, logging
+
+from official_bert.errors import InputError, short_reason, suppress_broken_pipe
+from official_bert.options.flags import HEADINGS, Options, plain_type
+
+# Keras imports these packages if they are installed, which takes a third of all
+# import time. No command needs what Keras uses them for.
+_UNUSED_BY_KERAS = {"matplotlib", "sklearn"}
+
+# The environment variable of TensorFlow's log level, and the level at which it
+# logs only the error that ends the process.
+_LOG_LEVEL, _FATAL_ONLY = "TF_CPP_MIN_LOG_LEVEL", "3"
+
+# The files of an installed TensorFlow.
+_IN_TENSORFLOW = re.compile(r"(site|dist)-packages[/\\]tensorflow[/\\]")
+
+_DISK_FULL = [os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT)]
+
+_DEFINE = {
+    str: flags.DEFINE_string,
+    int: flags.DEFINE_integer,
+    float: flags.DEFINE_float,
+    bool: flags.DEFINE_bool,
+}
+
+# What a flag of each type accepts, for error messages.
+_VALUES = {int: "an integer", float: "a number", bool: "true or false"}
+
+# Names that users of other programs may try instead of our flags.
+_OTHER_NAMES = {
+    "model": "model_name_or_path bert_model",
+    "train_file": "data dataset dataset_name",
+    "dev_file": "validation_file",
+    "data_dir": "data dataset",
+    "do_lower_case": "uncased",
+    "train_batch_size": "batch_size per_device_train_batch_size",
+    "learning_rate": "lr",
+    "num_train_epochs": "epochs max_steps",
+    "warmup_proportion": "warmup_steps warmup",
+    "num_train_steps": "max_steps steps epochs",
+    "keep_checkpoint_max": "save_total_limit",
+    "eval_every": "eval_steps",
+    "mixed_precision": "fp16 bf16",
+}
+
+_Options = TypeVar("_Options", bound=Options)
+
+
+def run(
+    main: Callable[[_Options], object], options_class: type[_Options]
+) -> None:
+    """Runs a command: parses its flags, then calls `main` with its options.
+
+    An `InputError` ends the process with its message and status 1, Ctrl-C with
+    status 130.
+    """
+    # TensorFlow reads this variable when it is imported. By default, it
+    # disables oneDNN on processors without AVX-512 VNNI, although oneDNN is
+    # faster there too.
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+    define_flags(options_class)
+    # absl's own --help would list the flags of all modules.
+    app.define_help_flags()
+    for name in ("help", "helpfull"):
+        delattr(flags.FLAGS, name)
+    help_flag = flags.BooleanFlag("help", False, "show help", short_name="h")
+    help_flag.parser = _HelpParser()
+    flags.DEFINE_flag(help_flag)
+    flags.DEFINE_bool("helpfull", False, "the same as --help=all")
+    flags.DEFINE_bool(
+        "verbose",
+        False,
+        "show TensorFlow's log lines, and the source line of each log message",
+    )
+    logging.set_verbosity(logging.INFO)
+    app.run(
+        lambda argv: _call(main, options_class, argv),
+        flags_parser=lambda argv: _parse(options_class, argv),
+    )
+
+
+class _HelpParser(flags.BooleanParser):
+    """Accepts `--help=all`."""
+
+    def parse(self, argument: Any) -> Any:
+        return argument if argument == "all" else super().parse(argument)
+
+
+def _parse(options_class: type[Options], argv: list[str]) -> list[str]:
+    """Parses the flags; ends the process if one is unknown or invalid."""
+    try:
+        return flags.FLAGS(argv)
+    except flags.UnrecognizedFlagError as error:
+        names: list[str] = []
+        for field in dataclasses.fields(options_class):
+            names += filter(None, [field.metadata["alias"], field.name])
+        message = unknown_flag(error.flagname, names)
+    except flags.IllegalFlagValueError as error:
+        message = _illegal_value(str(error), options_class)
+    except flags.Error as error:
+        message = f"{error}. See --help=all for all flags."
+    sys.exit(f"{os.path.basename(argv[0])}: error: {message}")
+
+
+def _illegal_value(message: str, options_class: type[Options]) -> str:
+    """Rewrites absl's message, which ends with the text of an exception."""
+    match = re.match(r"flag (--(\w+)=.*?): ", message, re.DOTALL)
+    if match:
+        hint = typing.get_type_hints(options_class).get(match[2], str)
+        if kind := _VALUES.get(plain_type(hint)):
+            return f"{match[1]} must be {kind}."
+    return f"{message}. See --help=all for all flags."
+
+
+def unknown_flag(name: str, names: Sequence[str]) -> str:
+    """Returns the message for a flag that is none of `names`."""
+    plain = name.replace("-", "_")
+    similar = [n for n in names if plain in _OTHER_NAMES.get(n, "").split()]
+    similar = similar or difflib.get_close_matches(plain, names, n=1)
+    suggestion = " or ".join(f"--{n}" for n in similar)
+    hint = f" Did you mean {suggestion}?" if similar else ""
+    return f"There is no flag --{name}.{hint} See --help=all for all flags."
+
+
+def _call(
+    main: Callable[[_Options], object],
+    options_class: type[_Options],
+    argv: list[str],
+) -> None:
+    """Calls `main`; an error that the user can correct ends the process."""
+    name = os.path.basename(argv[0])
+    status: str | int
+    try:
+        if flags.FLAGS.help or flags.FLAGS.helpfull:
+            with suppress_broken_pipe():
+                _print_help(options_class, sys.modules[main.__module__])
+            return
+        if len(argv) > 1:
+            raise InputError(
+                f"{argv[1]!r} is not a flag. Write --name=value, or for a "
+                "boolean --name or --name=false."
+            )
+        if not flags.FLAGS.verbose:
+            _shorten_log()
+        main(options_from_flags(options_class))
+        return
+    except InputError as error:
+        status = f"{name}: error: {error}"
+    except Exception as error:
+        # Python and TensorFlow raise different exceptions for a full disk.
+        if not any(reason in str(error) for reason in _DISK_FULL):
+            raise
+        reason = short_reason(error)
+        advice = "Free disk space, and run the command again."
+        status = f"{name}: error: {reason}. {advice}"
+    except KeyboardInterrupt:
+        print(f"\n{name}: interrupted", file=sys.stderr)
+        status = 128 + signal.SIGINT
+    # Exit outside `except`: a traceback would keep objects alive until Python
+    # shuts down, and TensorFlow's thread pools complain about that.
+    sys.exit(status)
+
+
+def _shorten_log() -> None:
+    """Hides TensorFlow's log lines, and the source line of all others."""
+    os.environ.setdefault(_LOG_LEVEL, _FATAL_ONLY)
+    # TensorFlow's Python code warns of retracing.
+    stdlib_logging.getLogger("tensorflow").setLevel("ERROR")
+    handler = logging.get_absl_handler()
+    # TensorFlow also logs through absl.
+    handler.addFilter(
+        lambda record: (
+            record.levelno > stdlib_logging.INFO
+            or not _IN_TENSORFLOW.search(record.pathname)
+        )
+    )
+    handler.setFormatter(
+        stdlib_logging.Formatter(
+            "%(asctime)s %(levelname)s: %(message)s", datefmt="%H:%M:%S"
+        )
+    )
+
+
+def _print_help(options_class: type[Options], module: ModuleType) -> None:
+    """Prints the module's docstring, and the flags under their headings."""
+    common = options_class.common.split()
+    asks_for_all = flags.FLAGS.help == "all" or flags.FLAGS.helpfull
+    shows_all = asks_for_all or not common
+    sections: dict[str, list[str]] = {heading: [] for heading in HEADINGS}
+    for field in dataclasses.fields(options_class):
+        is_required = field.default is dataclasses.MISSING
+        if shows_all or is_required or field.name in common:
+            sections[field.metadata["heading"]].append(_describe(field))
+    print((module.__doc__ or "").rstrip())
+    for heading, descriptions in sections.items():
+        if descriptions:
+            print(f"\n{heading}:", *descriptions, sep="\n")
+    if not shows_all:
+        print("\n--help=all lists all flags.")
+    print("--flagfile=FILE reads flags from a file.")
+
+
+def _describe(field: dataclasses.Field[Any]) -> str:
+    """Returns the lines of a flag in `--help`."""
+    flag = flags.FLAGS[field.name]
+    text = f"--{'[no]' if flag.boolean else ''}{flag.name}: "
+    if alias := field.metadata["alias"]:
+        text = f"--{alias}, {text}"
+    if choices := field.metadata["choices"]:
+        text += f"<{' | '.join(choices)}>: "
+    text += flag.help
+    if flag.default not in (None, "", False):
+        text += f" (default: {flag.default})"
+    return flags.text_wrap(text, indent="    ", firstline_indent="  ")
+
+
+def define_flags(
+    options_class: type[Options], flag_values: flags.FlagValues = flags.FLAGS
+) -> None:
+    """Defines one flag for every field of an options class."""
+    field_types = typing.get_type_hints(options_class)
+    for field in dataclasses.fields(options_class):
+        is_required = field.default is dataclasses.MISSING
+        _DEFINE[plain_type(field_types[field.name])](
+            field.name,
+            None if is_required else field.default,
+            field.metadata["help"],
+            flag_values=flag_values,
+            module_name=sys.argv[0],
+        )
+        if alias := field.metadata["alias"]:
+            flags.DEFINE_alias(alias, field.name, flag_values, sys.argv[0])
+
+
+def options_from_flags(
+    options_class: type[_Options], flag_values: flags.FlagValues = flags.FLAGS
+) -> _Options:
+    """Returns the parsed flags as options, or raises `InputError`."""
+    fields = dataclasses.fields(options_class)
+    values = {field.name: flag_values[field.name].value for field in fields}
+    given = {n: v for n, v in values.items() if flag_values[n].present}
+    values |= options_class.complete(given)
+    for field in fields:
+        if field.default is dataclasses.MISSING and values[field.name] is None:
+            instead = field.metadata["instead"]
+            flag, described = f"--{field.name}", field
+            hint = "See --help."
+            if instead in given:
+                hint = f"--{instead}={given[instead]} has none."
+            elif instead:
+                flag = f"--{instead} or {flag}"
+                described = next(f for f in fields if f.name == instead)
+            text = described.metadata["help"]
+            if choices := described.metadata["choices"]:
+                text += f" One of {', '.join(choices)}."
+            raise InputError(f"{flag} is required: {text} {hint}")
+    return options_class(**values)
+
+
+@contextlib.contextmanager
+def quiet_imports() -> Iterator[None]:
+    """Imports TensorFlow and Keras faster, without TensorFlow's messages."""
+    with _collection_paused(), _messages_discarded():
+        yield
+
+
+@contextlib.contextmanager
+def _messages_discarded() -> Iterator[None]:
+    """Discards what TensorFlow writes to stderr when it is imported.
+
+    No setting of TensorFlow hides these lines. They are discarded if
+    TF_CPP_MIN_LOG_LEVEL is 3, which `_shorten_log` sets unless --verbose or
+    another value is given. Within the block, Keras does not import
+    `_UNUSED_BY_KERAS`.
+    """
+    if os.environ.get(_LOG_LEVEL) != _FATAL_ONLY:
+        yield
+        return
+    sys.stderr.flush()
+    hidden: Any = dict.fromkeys(_UNUSED_BY_KERAS - sys.modules.keys())
+    with open(os.devnull, "w") as null, os.fdopen(os.dup(2), "w") as saved:
+        os.dup2(null.fileno(), 2)
+        sys.modules.update(hidden)  # Importing them raises ImportError.
+        try:
+            yield
+        finally:
+            os.dup2(saved.fileno(), 2)
+            for name in hidden:
+                del sys.modules[name]
+
+
+@contextlib.contextmanager
+def _collection_paused() -> Iterator[None]:
+    """Pauses garbage collection while TensorFlow is imported.
+
+    The import creates 400,000 objects that stay. Collections would take a fifth
+    of its time; later ones skip these objects.
+    """
+    if "tensorflow" in sys.modules or not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()

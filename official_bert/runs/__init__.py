@@ -1,0 +1,1 @@
+"""Run directories: their files, lock, record and checkpoints."""

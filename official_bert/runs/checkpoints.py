@@ -1,0 +1,178 @@
+"""The checkpoints of a run directory: `model.ckpt-N` and `checkpoint`.
+
+`model.ckpt-N.resume.json`, beside a checkpoint, contains the values that
+resuming needs and that the original implementation did not store.
+"""
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple, TypeVar
+
+import tensorflow as tf
+from absl import logging
+
+from official_bert.errors import InputError, bullet_list
+from official_bert.io import files, json_files
+from official_bert.sources import model_formats
+from official_bert.sources.formats.tf1 import checkpoint as tf1
+from official_bert.sources.formats.tf1.checkpoint import DamagedCheckpointError
+
+_LIST = "checkpoint"
+_RESUME_STATE = ".resume.json"
+
+_Result = TypeVar("_Result")
+
+
+class ResumeState(NamedTuple):
+    """The state of a run besides weights, optimizer slots and step."""
+
+    # Determines the order of examples and dropout.
+    seed: Annotated[int, range(2**32)]
+    examples_seen: Annotated[int, range(2**63)]
+
+
+def first_undamaged(
+    directory: str, read: Callable[[str], _Result], *, warns: bool = True
+) -> _Result | None:
+    """Returns `read(prefix)` for the newest undamaged checkpoint.
+
+    `read` raises `DamagedCheckpointError` for a damaged checkpoint. With
+    `warns`, a warning names each one. Returns None if the directory
+    has no checkpoint. Raises `InputError` if all checkpoints are damaged, or
+    the file `checkpoint` is.
+    """
+    names, errors = _listed(directory), []
+    for name in reversed(names):
+        try:
+            return read(os.path.join(directory, name))
+        except DamagedCheckpointError as error:
+            errors.append(str(error))
+            if warns:
+                logging.warning("Skipping a damaged checkpoint. %s", error)
+    if not names:
+        return None
+    raise InputError(
+        f"{os.path.join(directory, _LIST)}: all checkpoints are damaged:"
+        f"{bullet_list(errors)}\nName another one in this file, or empty the "
+        "directory to train from the start."
+    )
+
+
+def latest(directory: str) -> str | None:
+    """Returns the prefix of the newest checkpoint with an index, or None.
+
+    Raises `InputError` if no index of the listed checkpoints can be read.
+    """
+
+    def require_index(prefix: str) -> str:
+        tf1.open_reader(prefix)
+        return prefix
+
+    # `loading.load_newest` warns.
+    return first_undamaged(directory, require_index, warns=False)
+
+
+def read_global_step(prefix: str) -> int:
+    """Returns the training step of a checkpoint; 0 if it stores none."""
+    reader = tf1.open_reader(prefix)
+    if not reader.has_tensor("global_step"):
+        return 0
+    return int(tf1.read_array(reader, prefix, "global_step"))
+
+
+def save(
+    directory: str,
+    step: int,
+    arrays: Mapping[str, Any],
+    resume_state: ResumeState | None,
+    keep: int,
+) -> str:
+    """Writes `model.ckpt-STEP` and removes all but the `keep` newest.
+
+    The file `checkpoint` no longer lists checkpoints with other names or of
+    later steps, which an earlier run left. Their files are not removed. The
+    arrays include `global_step`. `resume_state` is None if no run resumes from
+    this checkpoint. Returns the new prefix. Raises `InputError` if the disk is
+    full; earlier checkpoints are then unchanged.
+    """
+    name = f"model.ckpt-{step}"
+    prefix = os.path.join(directory, name)
+    earlier = _listed(directory)
+    try:
+        if resume_state:
+            text = json.dumps(resume_state._asdict()) + "\n"
+            files.write_text(prefix + _RESUME_STATE, text)
+        tf1.write(prefix, arrays)
+    except InputError:
+        if name not in earlier:
+            tf1.remove(prefix)
+        raise
+    names = [*(n for n in earlier if 0 <= step_of(n) < step), name]
+    _write_list(directory, names)
+    if outdated := names[:-keep]:
+        # Outdated checkpoints stay listed until they are removed. If the
+        # process is killed before that, the next call removes them.
+        for old_name in outdated:
+            tf1.remove(os.path.join(directory, old_name))
+        _write_list(directory, names[-keep:])
+    return prefix
+
+
+def read_resume_state(prefix: str) -> ResumeState | None:
+    """Returns the state that `save` stored beside a checkpoint, or None.
+
+    Raises `InputError` if the file is damaged.
+    """
+    path = prefix + _RESUME_STATE
+    if not files.exists(path):
+        return None
+    try:
+        content = json_files.read_object(path)
+        state: ResumeState = json_files.decode(content, ResumeState, "state")
+        return state
+    except (TypeError, ValueError) as error:  # TypeError if a value is missing.
+        raise InputError(
+            f"{path} is damaged. {str(error).rstrip('.')}. If you "
+            "remove it, training resumes from this checkpoint, but at another "
+            "position in the data."
+        ) from error
+
+
+def _write_list(directory: str, names: Sequence[str]) -> None:
+    """Writes the file `checkpoint`; the last name is the newest."""
+    paths = [f"all_model_checkpoint_paths: {json.dumps(n)}" for n in names]
+    lines = [f"model_checkpoint_path: {json.dumps(names[-1])}", *paths]
+    files.write_text(os.path.join(directory, _LIST), "\n".join(lines) + "\n")
+    files.sync(directory)
+
+
+def _listed(directory: str) -> list[str]:
+    """Returns the names in `checkpoint`, without directories, newest last."""
+    path = os.path.join(directory, _LIST)
+    if not files.exists(path):  # A run may be killed before it writes the file.
+        indexed = [
+            name.removesuffix(model_formats.INDEX)
+            for name in files.list_directory(directory)
+            if name.endswith(model_formats.INDEX)
+        ]
+        return sorted((n for n in indexed if step_of(n) >= 0), key=step_of)
+    try:
+        state = tf.train.get_checkpoint_state(directory)
+    except ValueError:  # The file names no checkpoint.
+        state = None
+    if state is None:
+        raise InputError(
+            f"{path} is damaged. Write "
+            '`model_checkpoint_path: "model.ckpt-N"` into it.'
+        )
+    newest = os.path.basename(state.model_checkpoint_path)
+    names = map(os.path.basename, state.all_model_checkpoint_paths)
+    return [*(n for n in names if n != newest), newest]
+
+
+def step_of(name: str) -> int:
+    """Returns N of `model.ckpt-N`; -1 for other names."""
+    match = re.fullmatch(r"model\.ckpt-(\d+)", name)
+    return int(match[1]) if match else -1

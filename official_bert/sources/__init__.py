@@ -1,0 +1,1 @@
+"""Models by name and by file, and their weights."""

@@ -1,0 +1,345 @@
+"""Converts a model, reads it back, compares and reports."""
+
+import dataclasses
+import importlib.resources
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import jinja2
+import numpy as np
+from absl import logging
+
+from official_bert.errors import InputError, listed
+from official_bert.io import files, progress
+from official_bert.options.convert_checkpoint import (
+    ConvertCheckpoint,
+    same_format_error,
+)
+from official_bert.sources import model_formats, pretrained, task_file, weights
+from official_bert.sources.formats.huggingface.files import TOKENIZER_CONFIG
+from official_bert.sources.formats.model_garden import weights as model_garden
+from official_bert.sources.formats.tf1 import checkpoint as tf1
+from official_bert.sources.formats.tf1 import directory as tf1_directory
+from official_bert.sources.loading import FORMATS
+from official_bert.sources.model import Description, Model, match
+from official_bert.sources.weights import Shape
+from official_bert.tokenization import validate_case_matches_checkpoint
+
+
+def open_model(options: ConvertCheckpoint) -> Model:
+    """Opens the model to convert; its weights are read on demand.
+
+    Raises `InputError` if it is damaged, or not a model of the original BERT.
+    """
+    model_format = options.detected_format
+    if model_format != "checkpoint":
+        arrays, description = FORMATS[model_format].read(options.input)
+    else:
+        arrays, description = tf1_directory.read(
+            options.input, options.bert_config_file
+        )
+        is_garden = arrays.names is model_garden.NAMES
+        flag = options.input_format
+        if flag != "auto" and is_garden != (flag == "model_garden"):
+            raise InputError(
+                f"--input_format={flag}, but {arrays.where} is a checkpoint "
+                f"{'with' if is_garden else 'without'} TF2's object graph. "
+                "Omit the flag."
+            )
+        if options.to == "tf1" and not is_garden:
+            raise same_format_error("tf1")
+    model = match(arrays, description, head=options.head, skip=options.skip)
+    if options.head and description.task:
+        raise options.error(
+            "head", "must be omitted: task.json names the head."
+        )
+    description = _complete(description, options)
+    if not any(map(weights.is_finetuned, model.stored)):
+        # Without its fine-tuned head, the model cannot do its task.
+        description = dataclasses.replace(description, task=None)
+    model = dataclasses.replace(model, description=description)
+    model = _with_raw_targets(model)
+    if options.repeat_positions:
+        return _with_repeated_positions(model, options.repeat_positions)
+    return model
+
+
+def _with_repeated_positions(model: Model, period: int) -> Model:
+    """Returns a model that repeats the first `period` position embeddings.
+
+    Longformer is initialized in this way (Beltagy et al., 2020, section 5):
+    attention to neighbors then also works at positions that were not trained.
+    Raises `InputError` if the model has fewer positions.
+    """
+    positions = model.description.config.max_position_embeddings
+    if period > positions:
+        raise InputError(
+            f"--repeat_positions={period} exceeds the {positions} positions of "
+            f"{model.arrays.where}. Use the length at which it was trained."
+        )
+
+    def repeat(name: str, weight: np.ndarray) -> np.ndarray:
+        if name != "bert/embeddings/position_embeddings":
+            return weight
+        return weight[np.arange(positions) % period]
+
+    return model.with_changes(repeat)
+
+
+def _with_raw_targets(model: Model) -> Model:
+    """Returns a model whose output layer includes the scale of its targets.
+
+    Other libraries do not know `target_mean` and `target_deviation`.
+    """
+    task = dict(model.description.task or {})
+    mean = task.pop("target_mean", 0.0)
+    deviation = task.pop("target_deviation", 1.0)
+    if (mean, deviation) == (0.0, 1.0):
+        return model
+
+    def scale(name: str, weight: np.ndarray) -> np.ndarray:
+        if name == "output_bias":
+            return weight * deviation + mean
+        return weight * deviation if name == "output_weights" else weight
+
+    return model.with_task(task).with_changes(scale)
+
+
+def _rounded(model: Model, dtype: str) -> Model:
+    """Returns a model whose weights are rounded to a type.
+
+    Reading raises `InputError` if the type cannot hold a weight.
+    """
+
+    def round_weight(name: str, weight: np.ndarray) -> np.ndarray:
+        try:
+            with np.errstate(over="raise"):
+                return weight.astype(dtype).astype(np.float32)
+        except FloatingPointError as error:
+            raise InputError(
+                f"{model.arrays.where}: {model.stored[name]} has values up to "
+                f"{np.abs(weight).max():g}, which {dtype} cannot hold. Omit "
+                f"--dtype={dtype}."
+            ) from error
+
+    rounded = model.with_changes(round_weight)
+    return dataclasses.replace(rounded, dtype=dtype)
+
+
+def _complete(
+    description: Description, options: ConvertCheckpoint
+) -> Description:
+    """Adds the values of flags, and checks the vocabulary."""
+    do_lower_case = options.do_lower_case
+    if options.vocab_file:
+        vocab = files.read_text(options.vocab_file)
+        description = dataclasses.replace(description, vocab=vocab)
+    if description.vocab is None:
+        logging.warning(
+            "%s has no vocabulary, and neither will the converted model. Pass "
+            "--vocab_file.",
+            options.input,
+        )
+    else:
+        description.config.require_vocabulary(
+            {token: index for index, token in enumerate(description.tokens)},
+            options.vocab_file or options.input,
+        )
+        if do_lower_case is not None:
+            validate_case_matches_checkpoint(do_lower_case, options.input)
+        elif (do_lower_case := description.do_lower_case) is None:
+            do_lower_case = pretrained.looks_uncased(description.vocab)
+            name = "uncased" if do_lower_case else "cased"
+            logging.info("The vocabulary looks %s.", name)
+    if do_lower_case is None:
+        return description
+    casing: dict[str, Any] = {"do_lower_case": do_lower_case}
+    task = description.task and {**description.task, **casing}
+    return dataclasses.replace(description, task=task, **casing)
+
+
+def convert(model: Model, options: ConvertCheckpoint) -> str:
+    """Writes a model to `--output`, reads it back and returns a report.
+
+    Raises `InputError` if the format cannot hold the model, and `RuntimeError`
+    if the model that is read back differs from the written one.
+    """
+    exact = model
+    if options.dtype != model.dtype:
+        model = _rounded(model, options.dtype)
+    with files.replacing_directory(options.output) as directory:
+        is_tf1 = options.to == "tf1"
+        output_format = FORMATS["checkpoint" if is_tf1 else options.to]
+        output_format.write(model, directory)
+        if options.to == "huggingface":
+            _write_model_card(model, directory, options)
+        for name in os.listdir(directory):
+            files.sync(os.path.join(directory, name))
+        # A TF1 directory stores the type of a classifier in task.json only,
+        # which a model from another source lacks.
+        head = model.head.name if is_tf1 else None
+        read_back = match(*output_format.read(directory), head=head)
+        difference = math.inf
+        has_all = set(model.stored) <= set(read_back.stored)
+        if model.head == read_back.head and has_all:
+            difference = _difference(
+                read_back.stored, model.read, read_back.read
+            )
+        if difference:
+            raise RuntimeError(
+                "The weights that were read back differ from the written ones "
+                f"by {difference}. The output was removed. Please report this."
+            )
+        lost = list(_lost(model.description, read_back.description))
+        if model.dtype != exact.dtype:
+            gap = _difference(model.stored, exact.read, model.read)
+            lost.append(f"exact weights; they differ by at most {gap:.1g}")
+    return _report(model, len(read_back.stored), lost, options)
+
+
+def _write_model_card(
+    model: Model, directory: str, options: ConvertCheckpoint
+) -> None:
+    """Writes `README.md`, with the metrics of the model's run if it has them.
+
+    The Hugging Face Hub shows it as the model's page.
+    """
+    results = model_formats.beside_checkpoint(
+        model.arrays.where, "eval_results.txt"
+    )
+    lines = files.read_text(results).splitlines() if results else []
+    text = files.read_text(options.model_card) if options.model_card else ""
+    template = importlib.resources.files(__package__) / "model_card.md"
+    card = jinja2.Template(
+        template.read_text(encoding="utf-8"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    ).render(
+        name=os.path.basename(os.path.abspath(options.output)),
+        config=model.description.config,
+        do_lower_case=model.description.do_lower_case,
+        head=model.head,
+        labels=model.description.labels,
+        text=text.strip(),
+        metrics=dict(line.split(" = ", 1) for line in lines),
+    )
+    files.write_text(os.path.join(directory, "README.md"), card)
+
+
+def _difference(
+    names: Iterable[str],
+    before: Callable[[str], np.ndarray],
+    after: Callable[[str], np.ndarray],
+) -> float:
+    """Returns the largest absolute difference between the arrays."""
+    largest = 0.0
+    for name in progress.bar(names, description="Comparing", unit=" arrays"):
+        old, new = before(name), after(name)
+        if not np.array_equal(old, new, equal_nan=old.dtype.kind == "f"):
+            gap = np.nan_to_num(np.abs(old - new), nan=np.inf)
+            largest = max(largest, float(gap.max()))
+    return largest
+
+
+def _lost(before: Description, after: Description) -> Iterable[str]:
+    """Yields descriptions of lost settings; weights are not compared."""
+    ours, theirs = before.config.to_dict(), after.config.to_dict()
+    for name in sorted({*ours, *theirs}):
+        old, new = ours.get(name), theirs.get(name)
+        # A dropout of null means 0, and activations are case-insensitive.
+        if (old or 0) != (new or 0) and str(old).lower() != str(new).lower():
+            yield f"{name}: {old!r} becomes {new!r}"
+    if before.vocab != after.vocab:
+        yield "line ends or spaces of the vocabulary"
+    if after.do_lower_case not in (None, before.do_lower_case):
+        yield f"do_lower_case: becomes {after.do_lower_case}"
+
+
+def _report(
+    model: Model, num_compared: int, lost: list[str], options: ConvertCheckpoint
+) -> str:
+    # Hugging Face directories do not store newly initialized weights.
+    is_huggingface = options.to == "huggingface"
+    written_names = model.stored if is_huggingface else model.shapes
+    written = {name: model.shapes[name] for name in written_names}
+    initialized = [name for name in written if name not in model.stored]
+    # Copies of tied weights are not counted.
+    names = [*model.stored.values(), *model.left_out]
+    read = {name: model.arrays.shapes[name] for name in names}
+    left_out = set(model.left_out)
+    state = {n for n in left_out if re.search(tf1.OPTIMIZER_STATE, n)}
+    lines = [
+        _table((model.arrays.where, read), (options.output, written)),
+        f"Head: {model.head.name}. Read back: {num_compared} arrays, largest "
+        "difference 0.",
+    ]
+    if state:
+        lines.append(f"Left out: {len(state)} arrays of optimizer state.")
+    if others := sorted(left_out - state):
+        lines.append(f"Left out: {listed(others)}.")
+    if initialized:
+        lines.append(f"Newly initialized: {listed(initialized)}.")
+    if period := options.repeat_positions:
+        lines.append(f"The first {period} position embeddings are repeated.")
+    lines += [f"Not kept by {options.to}: {item}." for item in lost]
+    if model.description.do_lower_case is not None:
+        lines.append(f"do_lower_case: {model.description.do_lower_case}.")
+    return "\n".join(lines)
+
+
+def _table(*sides: tuple[str, Mapping[str, Shape]]) -> str:
+    """Returns the sizes of input and output, each a path and {name: shape}."""
+    lines = [f"{'':7}{'arrays':>7}{'values':>14}"]
+    names = ("input", "output")
+    for name, (path, shapes) in zip(names, sides, strict=True):
+        num_values = sum(map(math.prod, shapes.values()))
+        lines.append(f"{name:7}{len(shapes):7,}{num_values:14,}  {path}")
+    return "\n".join(lines)
+
+
+def strip_optimizer(options: ConvertCheckpoint) -> str:
+    """Copies a TF1 checkpoint without optimizer state; returns a report.
+
+    Raises `InputError` if it is damaged, or not a TF1 checkpoint, and
+    `RuntimeError` if the copy that is read back differs from the original.
+    """
+    before = tf1_directory.open_arrays(options.input)
+    prefix = before.where
+    if model_garden.GRAPH in before.shapes:
+        raise InputError(
+            f"{prefix}: --strip_optimizer needs a TF1 checkpoint. This one has "
+            "TF2's object graph; convert it without the flag."
+        )
+    patterns = [tf1.OPTIMIZER_STATE, *filter(None, [options.skip])]
+    kept = [
+        name
+        for name in before.shapes
+        if not any(re.search(pattern, name) for pattern in patterns)
+    ]
+    if not kept:
+        raise InputError(
+            f"--skip={options.skip} leaves out everything in {prefix}. Use a "
+            "narrower regular expression."
+        )
+    names = [model_formats.CONFIG, model_formats.VOCAB, TOKENIZER_CONFIG]
+    if any(map(weights.is_finetuned, kept)):
+        names.append(task_file.NAME)
+    with files.replacing_directory(options.output) as directory:
+        arrays = ((name, before.read(name)) for name in kept)
+        tf1_directory.write_arrays(directory, arrays)
+        for name in names:
+            if path := model_formats.beside_checkpoint(prefix, name):
+                copy = os.path.join(directory, name)
+                files.write_text(copy, files.read_text(path))
+        after = tf1_directory.open_arrays(directory)
+        if gap := _difference(kept, before.read, after.read):
+            raise RuntimeError(f"The copy differs from the original by {gap}.")
+    table = _table((prefix, before.shapes), (options.output, after.shapes))
+    return (
+        f"{table}\nLeft out: {len(before.shapes) - len(kept)} arrays. Read "
+        f"back: {len(kept)} arrays, largest difference 0."
+    )

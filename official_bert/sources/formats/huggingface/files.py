@@ -1,0 +1,279 @@
+"""Config, vocabulary and casing in a Hugging Face directory."""
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from absl import logging
+
+from official_bert.config import BertConfig
+from official_bert.errors import InputError, quoted
+from official_bert.io import files, json_files
+from official_bert.sources import model_formats
+
+CONFIG = "config.json"
+TOKENIZER_CONFIG = "tokenizer_config.json"
+VOCAB = "vocab.txt"
+_FAST = "tokenizer.json"
+_ADDED = "added_tokens.json"
+
+# Setting in `tokenizer_config.json` -> in the normalizer of `tokenizer.json`.
+_NORMALIZER = {
+    "do_lower_case": "lowercase",
+    "strip_accents": "strip_accents",
+    "tokenize_chinese_chars": "handle_chinese_chars",
+}
+
+# Keys with the same name in both configs.
+_SIZES = {
+    field.name
+    for field in dataclasses.fields(BertConfig)
+    if field.name not in ("hidden_act", "is_left_to_right")
+}
+
+# Unused keys of the released Chinese and multilingual configs.
+_EXTRAS = ("directionality", "pooler_")
+
+# `hidden_act` in bert_config.json -> in config.json, and back. "gelu" is the
+# tanh approximation in bert_config.json and the exact form in config.json.
+THEIR_ACTIVATIONS = {
+    "gelu": "gelu_pytorch_tanh",
+    "gelu_erf": "gelu",
+    "": "linear",
+    "relu": "relu",
+    "tanh": "tanh",
+    "linear": "linear",
+}
+_OUR_ACTIVATIONS = {
+    "gelu": "gelu_erf",
+    "gelu_python": "gelu_erf",
+    "gelu_pytorch_tanh": "gelu",
+    "gelu_new": "gelu",
+    "gelu_fast": "gelu",
+    "gelu_accurate": "gelu",
+    "relu": "relu",
+    "tanh": "tanh",
+    "linear": "linear",
+}
+
+# The values of these keys in the original BERT. Other values are not supported.
+FIXED = {
+    "model_type": "bert",
+    "layer_norm_eps": 1e-12,
+    "position_embedding_type": "absolute",
+    "is_decoder": False,
+    "add_cross_attention": False,
+    "tie_word_embeddings": True,
+}
+
+# Fine-tuned models of transformers, and the kinds of their tasks.
+KINDS = {
+    "BertForSequenceClassification": "text",
+    "BertForTokenClassification": "tagging",
+    "BertForQuestionAnswering": "squad",
+}
+
+
+def read_config(directory: str) -> BertConfig:
+    """Returns the config of a model.
+
+    Raises `InputError` if `config.json` is missing or damaged, or the model is
+    not the original BERT.
+    """
+    path = os.path.join(directory, CONFIG)
+    content = json_files.read_object(path)
+    for name, fixed in FIXED.items():
+        if content.get(name, fixed) != fixed:
+            raise InputError(
+                f"{path}: `{name}` must be {json.dumps(fixed)}, as in the "
+                f"original BERT. Received: {json.dumps(content[name])}. Other "
+                "models are not supported."
+            )
+    values = {
+        name: value
+        for name, value in content.items()
+        if name in _SIZES or name.startswith(_EXTRAS)
+    }
+    # Defaults of transformers that differ from ours.
+    values = {"type_vocab_size": 2, "vocab_size": 30522, **values}
+    activation = content.get("hidden_act", "gelu")
+    # A list: the value in a damaged file may have no hash.
+    if activation not in list(_OUR_ACTIVATIONS):
+        raise InputError(
+            f"{path}: `hidden_act` must be one of "
+            f"{', '.join(_OUR_ACTIVATIONS)}. Received: {quoted(activation)}."
+        )
+    values["hidden_act"] = _OUR_ACTIVATIONS[activation]
+    config = BertConfig.from_dict(values)
+    config.validate(f"{path}: ")
+    return config
+
+
+def architecture(directory: str) -> str:
+    """Returns the model's class in transformers.
+
+    "" if the config names none, as for some pre-trained models.
+    """
+    path = os.path.join(directory, CONFIG)
+    names = json_files.get(
+        _read_json(path), "architectures", tuple[str, ...] | None, path
+    )
+    return names[0] if names else ""
+
+
+def read_vocab(directory: str) -> str | None:
+    """Returns `vocab.txt`, or the same text from `tokenizer.json`.
+
+    Added tokens are at the end. Returns None if there is neither file. Raises
+    `InputError` if this is not a WordPiece vocabulary, or its ids have gaps.
+    """
+    path = os.path.join(directory, VOCAB)
+    fast_path = os.path.join(directory, _FAST)
+    fast = _read_json(fast_path)
+    if files.exists(path):
+        text = files.read_text(path)
+    elif fast:
+        text = _vocab_text(_learned_tokens(fast, fast_path))
+    else:
+        return None
+    learned = text.removesuffix("\n")
+    added = _added_tokens(directory, fast, first=learned.count("\n") + 1)
+    if not added:
+        return text
+    logging.warning(
+        "%s: %d added tokens, such as %r, become ordinary tokens: they match "
+        "only at the start of a word, and after text is normalized.",
+        directory,
+        len(added),
+        added[0],
+    )
+    return _vocab_text([learned, *added])
+
+
+def _added_tokens(
+    directory: str, fast: dict[str, Any], first: int
+) -> list[str]:
+    """Returns the tokens with the ids `first`, `first` + 1, ...
+
+    `fast` is the content of `tokenizer.json`.
+    """
+    path = os.path.join(directory, _ADDED)
+    by_token = _read_json(path)
+    ids = {token: _read_id(by_token, token, path) for token in by_token}
+    path = os.path.join(directory, _FAST)
+    tokens = json_files.get(fast, "added_tokens", tuple[dict, ...] | None, path)
+    for token in tokens or ():
+        content = json_files.get(token, "content", str, path)
+        ids[content] = _read_id(token, "id", path)
+    added = {token: number for token, number in ids.items() if number >= first}
+    if sorted(added.values()) != list(range(first, first + len(added))):
+        raise InputError(
+            f"{directory}: the ids of added tokens must be {first}, "
+            f"{first + 1}, ... without gaps. Received: {quoted(added)}. Save "
+            "the tokenizer again, or pass --vocab_file."
+        )
+    in_order = sorted(added, key=added.__getitem__)
+    _require_lines(in_order, directory)
+    return in_order
+
+
+def _vocab_text(tokens: Iterable[str]) -> str:
+    """Returns the text of a `vocab.txt` with these tokens."""
+    return "".join(f"{token}\n" for token in tokens)
+
+
+def _learned_tokens(content: dict[str, Any], path: str) -> list[str]:
+    model = json_files.get(content, "model", dict, path)
+    kind = model.get("type", "WordPiece")
+    if kind != "WordPiece":
+        raise InputError(
+            f"{path}: must be a WordPiece tokenizer. Received: {quoted(kind)}."
+        )
+    vocab = json_files.get(model, "vocab", dict, path)
+    ids = {token: _read_id(vocab, token, path) for token in vocab}
+    tokens = sorted(ids, key=ids.__getitem__)
+    _require_lines(tokens, path)
+    if [ids[token] for token in tokens] != list(range(len(tokens))):
+        raise InputError(
+            f"{path}: the vocabulary's ids must be 0, 1, 2, ... without gaps, "
+            "as the lines of vocab.txt. Pass --vocab_file."
+        )
+    return tokens
+
+
+def _read_id(content: dict[str, Any], key: str, path: str) -> int:
+    number: int = json_files.get(content, key, json_files.Amount, path)
+    return number
+
+
+def _require_lines(tokens: Iterable[str], where: str) -> None:
+    """Raises `InputError` for a token that is not one line of `vocab.txt`."""
+    for token in tokens:
+        if "\n" in token or "\r" in token:
+            raise InputError(
+                f"{where}: tokens must not have line breaks. Received: "
+                f"{quoted(token)}."
+            )
+
+
+def read_casing_beside(checkpoint: str) -> bool | None:
+    """Returns `read_casing` of the directory of a checkpoint."""
+    path = model_formats.beside_checkpoint(checkpoint, TOKENIZER_CONFIG)
+    return read_casing(os.path.dirname(path)) if path else None
+
+
+def read_casing(directory: str) -> bool | None:
+    """Returns `do_lower_case`, by default true; None if there are no settings.
+
+    Settings in `tokenizer_config.json` override those in `tokenizer.json`.
+    Warns of settings that are not supported. Raises `InputError` for settings
+    that are neither true nor false.
+    """
+    fast_path = os.path.join(directory, _FAST)
+    path = os.path.join(directory, TOKENIZER_CONFIG)
+    fast, config = _read_json(fast_path), _read_json(path)
+    normalizer = json_files.get(fast, "normalizer", dict | None, fast_path)
+    settings = {}
+    for name, fast_name in _NORMALIZER.items():
+        if normalizer and fast_name in normalizer:
+            settings[name] = json_files.get(
+                normalizer, fast_name, bool | None, fast_path
+            )
+        if name in config:
+            settings[name] = json_files.get(config, name, bool | None, path)
+    if not settings and not config:
+        return None
+    lower: bool = settings.get("do_lower_case") is not False
+    strips = settings.get("strip_accents")
+    if strips is not None:
+        warn_of_accents(directory, strips, "do_lower_case", lower)
+    if settings.get("tokenize_chinese_chars") is False:
+        logging.warning(
+            "%s: `tokenize_chinese_chars` is false. In this project, every "
+            "Chinese character is a word, so some tokens will differ.",
+            directory,
+        )
+    return lower
+
+
+def warn_of_accents(
+    where: str, strip_accents: bool, setting: str, lower: bool
+) -> None:
+    """Warns of a tokenizer whose `strip_accents` has no counterpart here."""
+    if strip_accents != lower:
+        logging.warning(
+            "%s: `strip_accents` is %s with `%s` %s. This project strips "
+            "accents if and only if it lower-cases text, so some tokens will "
+            "differ.",
+            where,
+            strip_accents,
+            setting,
+            lower,
+        )
+
+
+def _read_json(path: str) -> dict[str, Any]:
+    """Returns the content of a JSON file; {} if there is none."""
+    return json_files.read_object(path) if files.exists(path) else {}

@@ -1,0 +1,261 @@
+"""Hugging Face directories: `model.safetensors`, or its shards, and configs.
+
+Names follow from TF1 names by a few rules. Kernels are transposed, as PyTorch's
+dense layers store them.
+"""
+
+import dataclasses
+import os
+import shutil
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from absl import logging
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from official_bert.errors import InputError, listed, quoted
+from official_bert.io import files, json_files
+from official_bert.sources import task_file
+from official_bert.sources.formats.huggingface import files as huggingface_files
+from official_bert.sources.formats.tf1 import checkpoint as tf1
+from official_bert.sources.model import Arrays, Description, Model, Names
+from official_bert.sources.weights import HEADS
+
+_WEIGHTS = "model.safetensors"
+_INDEX = "model.safetensors.index.json"
+
+# The heads of the original implementation always use this value.
+_CLASSIFIER_DROPOUT = 0.1
+
+NAMES = Names(
+    rules=[
+        (r"layer_(\d+)", r"layer/\1"),
+        (r"_embeddings$", r"_embeddings/weight"),
+        (r"(kernel|gamma|output_weights)$", "weight"),
+        (r"(beta|output_bias)$", "bias"),
+        (r"^cls/squad/", "qa_outputs/"),
+        (r"^(?=weight$|bias$)", "classifier/"),
+        ("/", "."),
+    ],
+    transposed="/kernel$",
+    # Buffers of older versions, not weights.
+    ignored=r"^bert\.embeddings\.(position_ids|token_type_ids)$",
+)
+
+# Adds `bert.`, which names of a `BertModel` lack, and replaces gamma and beta,
+# which early conversions kept.
+_CURRENT = Names(
+    [
+        (r"^(?=embeddings\.|encoder\.|pooler\.)", "bert."),
+        (r"\bLayerNorm\.gamma$", "LayerNorm.weight"),
+        (r"\bLayerNorm\.beta$", "LayerNorm.bias"),
+    ]
+)
+_TIED = {
+    "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
+    "cls.predictions.decoder.bias": "cls.predictions.bias",
+}
+
+
+def read(directory: str) -> tuple[Arrays, Description]:
+    """Opens a directory that `save_pretrained` of transformers wrote.
+
+    Raises `InputError` if it is incomplete, damaged or not a BERT model.
+    """
+    description = dataclasses.replace(
+        describe(directory),
+        vocab=huggingface_files.read_vocab(directory),
+        do_lower_case=huggingface_files.read_casing(directory),
+    )
+    return open_arrays(directory), description
+
+
+def open_arrays(directory: str) -> Arrays:
+    """Opens the weights in a directory; errors as in `read`."""
+    opened: dict[str, tuple[Any, str]] = {}
+    for file_name in _weight_files(directory):
+        path = os.path.join(directory, file_name)
+        try:
+            file = safe_open(path, framework="numpy")
+        except (SafetensorError, OSError) as error:
+            raise InputError(
+                f"{path}: must be a complete safetensors file: {error}. Copy "
+                "or save it again."
+            ) from error
+        for stored in file.keys():  # noqa: SIM118 - Not a dict.
+            name = _CURRENT.rename(stored)
+            if name in opened:
+                raise InputError(
+                    f"{path}: {stored} and {opened[name][1]} are the same "
+                    "weight, which must be stored only once."
+                )
+            opened[name] = (file, stored)
+
+    def read_array(name: str) -> np.ndarray:
+        """Returns one array as float32; exact except for float64."""
+        file, stored = opened[name]
+        dtype = file.get_slice(stored).get_dtype()
+        if dtype not in ("F64", "F32", "F16", "BF16"):
+            raise InputError(
+                f"{directory}: weights must be floating-point numbers. "
+                f"Received: {stored}, of type {dtype}."
+            )
+        if dtype == "BF16":
+            import ml_dtypes  # noqa: F401 - Registers bfloat16 with NumPy.
+        return np.asarray(file.get_tensor(stored)).astype(np.float32)
+
+    shapes = {
+        name: tuple(file.get_slice(stored).get_shape())
+        for name, (file, stored) in opened.items()
+    }
+    return Arrays(directory, shapes, read_array, NAMES, _TIED)
+
+
+def _weight_files(directory: str) -> Iterable[str]:
+    if files.is_remote(directory):
+        raise InputError(
+            f"{directory}: a Hugging Face model must be in a local directory. "
+            "Copy it to one."
+        )
+    if os.path.exists(os.path.join(directory, _WEIGHTS)):
+        return [_WEIGHTS]
+    index = os.path.join(directory, _INDEX)
+    if not os.path.exists(index):
+        raise InputError(
+            f"{directory} must contain {_WEIGHTS}. Received: "
+            f"{listed(sorted(os.listdir(directory)))}. Save the model "
+            "with `model.save_pretrained(directory)`."
+        )
+    shards = json_files.read_object(index).get("weight_map")
+    if not isinstance(shards, dict) or not all(
+        isinstance(name, str) and name == os.path.basename(name)
+        for name in shards.values()
+    ):
+        raise InputError(
+            f"{index}: `weight_map` must name a file beside it for every "
+            f"weight. Received: {str(shards)[:80]}. Copy it again."
+        )
+    names = sorted(set(shards.values()))
+    for name in names:
+        files.require(os.path.join(directory, name), "A shard of the weights")
+    return names
+
+
+def describe(directory: str) -> Description:
+    """Describes a model without its tokenizer; errors as in `read`."""
+    config = huggingface_files.read_config(directory)
+    path = os.path.join(directory, huggingface_files.CONFIG)
+    content = json_files.read_object(path)
+    architecture = huggingface_files.architecture(directory)
+    dropout = content.get("classifier_dropout")
+    if dropout not in (None, _CLASSIFIER_DROPOUT):
+        logging.warning(
+            "%s: `classifier_dropout` is %s. This project always uses %s.",
+            path,
+            dropout,
+            _CLASSIFIER_DROPOUT,
+        )
+    return Description(
+        config=config,
+        task=task_file.read_beside(directory) or None,
+        labels=_read_labels(path, content),
+        problem_type=json_files.get(content, "problem_type", str | None, path),
+        head={h.architecture: h.name for h in HEADS}.get(architecture),
+    )
+
+
+def _read_labels(path: str, content: dict[str, Any]) -> tuple[str, ...]:
+    labels = content.get("id2label") or {}
+    try:
+        by_id = {int(number): str(label) for number, label in labels.items()}
+        return tuple(by_id[number] for number in range(len(by_id)))
+    except (AttributeError, KeyError, ValueError) as error:
+        raise InputError(
+            f"{path}: `id2label` must number labels from 0 without gaps, like "
+            f'{{"0": "no", "1": "yes"}}. Received: {quoted(labels)}.'
+        ) from error
+
+
+def write(model: Model, directory: str) -> None:
+    """Writes weights, config, tokenizer and `task.json`.
+
+    Newly initialized weights are left out. Raises `InputError` if transformers
+    has no such model.
+    """
+    config_file = os.path.join(directory, huggingface_files.CONFIG)
+    json_files.write(config_file, _make_config(model), sort_keys=True)
+    write_tokenizer_and_task(model.description, directory)
+    path = os.path.join(directory, _WEIGHTS)
+    arrays = {
+        name: array.astype(model.dtype, copy=False)
+        for name, array in model.to_format(NAMES, model.stored)
+    }
+    # transformers requires this metadata.
+    save_file(arrays, path, metadata={"format": "pt"})
+    # `save_file` makes a file that only its owner can read.
+    shutil.copymode(config_file, path)
+
+
+def _make_config(model: Model) -> dict[str, Any]:
+    config, task = model.description.config, model.description.task or {}
+    if "top" in task:
+        raise InputError(
+            "transformers has no model with a pooling head (frozen BERT, "
+            f"BiLSTM). Received: task.json with `top` {task['top']}. To "
+            f"convert the encoder alone, pass --skip='{tf1.TASK_HEAD}'."
+        )
+    if config.is_left_to_right:
+        raise InputError(
+            "A model with `is_left_to_right` has no counterpart in "
+            "transformers. Export it with export_tfhub.py instead."
+        )
+    content = {
+        **config.to_dict(),
+        "architectures": [model.head.architecture],
+        "model_type": huggingface_files.FIXED["model_type"],
+        "hidden_act": huggingface_files.THEIR_ACTIVATIONS[
+            str(config.hidden_act or "").lower()
+        ],
+        "hidden_dropout_prob": config.hidden_dropout_prob or 0.0,
+        "attention_probs_dropout_prob": config.attention_probs_dropout_prob
+        or 0.0,
+        "layer_norm_eps": huggingface_files.FIXED["layer_norm_eps"],
+        "pad_token_id": 0,
+    }
+    if model.dtype != "float32":
+        # Without this, transformers 5 computes in the dtype of the file.
+        content["dtype"] = "float32"
+    if labels := model.labels:
+        content |= {
+            "classifier_dropout": _CLASSIFIER_DROPOUT,
+            "id2label": dict(enumerate(labels)),
+            "label2id": {label: number for number, label in enumerate(labels)},
+        }
+        if model.description.problem_type:
+            content["problem_type"] = model.description.problem_type
+    return content
+
+
+def write_tokenizer_and_task(description: Description, directory: str) -> None:
+    """Writes `vocab.txt`, `tokenizer_config.json` and `task.json`.
+
+    For a pre-trained model, only `tokenizer_config.json` stores the casing.
+    """
+    if description.task is not None:
+        json_files.write(task_file.path_in(directory), description.task)
+    if description.vocab is None:
+        return
+    files.write_text(
+        os.path.join(directory, huggingface_files.VOCAB), description.vocab
+    )
+    config = {
+        "tokenizer_class": "BertTokenizer",
+        "do_lower_case": description.do_lower_case,
+        "strip_accents": None,
+        "tokenize_chinese_chars": True,
+        "model_max_length": description.config.max_position_embeddings,
+    }
+    path = os.path.join(directory, huggingface_files.TOKENIZER_CONFIG)
+    json_files.write(path, config, sort_keys=True)

@@ -1,0 +1,129 @@
+"""A TF1 or Model Garden checkpoint and the files beside it."""
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import tensorflow as tf
+
+from official_bert.config import BertConfig
+from official_bert.errors import InputError
+from official_bert.io import files
+from official_bert.runs import checkpoints as run_directory
+from official_bert.sources import model_formats, task_file
+from official_bert.sources.formats.huggingface import files as huggingface_files
+from official_bert.sources.formats.huggingface import weights as huggingface
+from official_bert.sources.formats.model_garden import weights as model_garden
+from official_bert.sources.formats.tf1 import checkpoint as tf1
+from official_bert.sources.model import Arrays, Description, Model, Names
+
+# `task_type` in task.json -> `problem_type` in transformers' configs.
+_PROBLEM_TYPES = {
+    "classification": "single_label_classification",
+    "multilabel": "multi_label_classification",
+    "regression": "regression",
+}
+# `kind` in task.json -> the name of the classifier's head.
+_CLASSIFIERS = {
+    "text": "sequence_classification",
+    "choice": "multiple_choice",
+    "tagging": "token_classification",
+}
+
+_NAMES = Names(ignored=tf1.OPTIMIZER_STATE)
+
+
+def open_arrays(path: str) -> Arrays:
+    """Opens a checkpoint by its prefix, or a directory's best or newest one.
+
+    Raises `InputError` if there is no checkpoint.
+    """
+    checkpoint = model_formats.find_checkpoint(path)
+    if files.exists(checkpoint + model_formats.INDEX):
+        return open_prefix(checkpoint)
+    arrays = run_directory.first_undamaged(checkpoint, _open_verified)
+    if arrays is None:
+        raise InputError(
+            f"{path} must contain a checkpoint, model.ckpt-N.index and its "
+            "data, but has none. Copy it there, or train a model first."
+        )
+    return arrays
+
+
+def _open_verified(prefix: str) -> Arrays:
+    tf1.verify(prefix)
+    return open_prefix(prefix)
+
+
+def open_prefix(prefix: str) -> Arrays:
+    """Opens a checkpoint; raises `DamagedCheckpointError` for a bad index."""
+    reader = tf1.open_reader(prefix)
+    stored = reader.get_variable_to_shape_map()
+    return Arrays(
+        prefix,
+        {name: tuple(stored[name]) for name in sorted(stored)},
+        lambda name: tf1.read_array(reader, prefix, name),
+        _NAMES,
+    )
+
+
+def read(
+    path: str, config_file: str | None = None
+) -> tuple[Arrays, Description]:
+    """Opens a checkpoint, by prefix or directory, and the files beside it.
+
+    `config_file` replaces the `bert_config.json` beside it. Raises `InputError`
+    if the checkpoint is damaged or has no config.
+    """
+    arrays = open_arrays(path)
+    prefix = arrays.where
+    config_file = config_file or model_formats.beside_checkpoint(
+        prefix, model_formats.CONFIG
+    )
+    if config_file is None:
+        raise InputError(
+            f"{prefix}: there is no {model_formats.CONFIG} beside the "
+            "checkpoint. Pass --bert_config_file."
+        )
+    config = BertConfig.from_json_file(config_file)
+    config.require_same_direction(prefix)
+    if model_garden.GRAPH in arrays.shapes:
+        arrays = model_garden.from_checkpoint(arrays, config)
+    vocab_file = model_formats.beside_checkpoint(prefix, model_formats.VOCAB)
+    task = task_file.read_beside(prefix)
+    do_lower_case = huggingface_files.read_casing_beside(prefix)
+    return arrays, Description(
+        config=config,
+        vocab=files.read_text(vocab_file) if vocab_file else None,
+        do_lower_case=task.get("do_lower_case", do_lower_case),
+        task=task or None,
+        labels=tuple(task.get("labels", ())),
+        problem_type=_PROBLEM_TYPES.get(task.get("task_type", "")),
+        head=_CLASSIFIERS.get(task.get("kind", "")),
+    )
+
+
+def write(model: Model, directory: str) -> None:
+    """Writes a checkpoint and the files beside it."""
+    arrays = model.to_format(_NAMES, model.shapes)
+    write_files(directory, arrays, model.description)
+
+
+def write_files(
+    directory: str, arrays: Iterable[tuple[str, Any]], description: Description
+) -> None:
+    """Writes the files that `write` writes, from pairs of name and array."""
+    write_arrays(directory, arrays)
+    config_file = os.path.join(directory, model_formats.CONFIG)
+    files.write_text(config_file, description.config.to_json_string())
+    huggingface.write_tokenizer_and_task(description, directory)
+
+
+def write_arrays(directory: str, arrays: Iterable[tuple[str, Any]]) -> None:
+    """Writes a checkpoint, without config and vocabulary."""
+    # `tf1.write` would copy NumPy arrays, but not tensors.
+    tensors = {name: tf.convert_to_tensor(array) for name, array in arrays}
+    tf1.write(os.path.join(directory, model_formats.RELEASED_PREFIX), tensors)
+    # With this file, commands accept the directory as a run directory.
+    text = f'model_checkpoint_path: "{model_formats.RELEASED_PREFIX}"\n'
+    files.write_text(os.path.join(directory, "checkpoint"), text)

@@ -1,0 +1,235 @@
+"""Loads and saves weights of models.
+
+Loading is strict: a missing, unused or wrongly shaped weight is an error.
+"""
+
+import dataclasses
+import functools
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from absl import logging
+
+from official_bert.errors import InputError, bullet_list, listed
+from official_bert.io import files
+from official_bert.options.training import TRAIN_OPTIONS
+from official_bert.runs import checkpoints as run_directory
+from official_bert.sources import model_formats, pretrained
+from official_bert.sources.formats.huggingface import files as huggingface_files
+from official_bert.sources.formats.huggingface import weights as huggingface
+from official_bert.sources.formats.keras_hub import weights as keras_hub
+from official_bert.sources.formats.model_garden import weights as model_garden
+from official_bert.sources.formats.tf1 import checkpoint as tf1
+from official_bert.sources.formats.tf1 import directory as tf1_directory
+from official_bert.sources.model import Arrays, Description
+from official_bert.tokenization import FullTokenizer, load_vocab
+
+# The modules of the formats that `model_formats.detect` returns.
+FORMATS: dict[str, Any] = {
+    "checkpoint": tf1_directory,
+    "huggingface": huggingface,
+    "keras_hub": keras_hub,
+}
+
+
+class Loaded(NamedTuple):
+    """A checkpoint that was loaded."""
+
+    source: str  # Its prefix, or the directory of a model in another format.
+    # Names that the checkpoint lacks, or stores with another shape. Their
+    # variables keep their initial values.
+    initialized: list[str]
+
+
+def open_arrays(path: str) -> Arrays:
+    """Opens a model's weights, with the names and shapes of a TF1 checkpoint.
+
+    `path` is a checkpoint prefix, or a directory in any format. Raises
+    `InputError` if it is damaged, or not a BERT model.
+    """
+    if not files.list_directory(path):
+        arrays = tf1_directory.open_prefix(path)
+        if model_garden.GRAPH not in arrays.shapes:
+            return arrays  # A TF1 checkpoint is read without its config.
+    model_format = model_formats.detect(path, path)
+    if model_format == "huggingface":
+        # `read` would also read the tokenizer, and repeat its warnings.
+        config = huggingface_files.read_config(path)
+        return huggingface.open_arrays(path).to_tf1(config)
+    arrays, description = FORMATS[model_format].read(path)
+    return arrays.to_tf1(description.config)
+
+
+def load(
+    variables: Mapping[str, Any],
+    path: str,
+    *,
+    may_initialize: str = "",
+    may_skip: str = "",
+) -> Loaded:
+    """Assigns all variables from a checkpoint, or none.
+
+    Args:
+        variables: {name in the checkpoint: variable}.
+        path: Checkpoint prefix; a run directory, see `load_newest`; or a model
+            in another format, see `open_arrays`.
+        may_initialize: Regular expression of names that may be missing in the
+            checkpoint. These variables keep their initial values.
+        may_skip: Regular expression of names in the checkpoint that may be
+            unused. If both expressions match a name, the weight may have
+            another shape; the variable then keeps its initial values.
+
+    Raises:
+        InputError: The checkpoint is damaged, or any other name is missing,
+            unused or has another shape; the message lists all of them.
+    """
+    patterns = {"may_initialize": may_initialize, "may_skip": may_skip}
+    loaded = None
+    if not files.exists(path + model_formats.INDEX):
+        loaded = load_newest(variables, path, **patterns)
+    return loaded or _assign(variables, path, **patterns)
+
+
+def _assign(
+    variables: Mapping[str, Any],
+    path: str,
+    may_initialize: str = "",
+    may_skip: str = "",
+) -> Loaded:
+    """Assigns all variables from one checkpoint; arguments as in `load`."""
+    checkpoint = open_arrays(path)
+    stored = checkpoint.shapes
+    missing = sorted(set(variables) - set(stored))
+    unused = sorted(set(stored) - set(variables))
+    other_shapes = [
+        name
+        for name, variable in sorted(variables.items())
+        if name in stored and stored[name] != tuple(variable.shape)
+    ]
+    initialized = [name for name in missing if _matches(may_initialize, name)]
+    initialized += [
+        name
+        for name in other_shapes
+        if _matches(may_initialize, name) and _matches(may_skip, name)
+    ]
+    problems = [
+        *(f"missing: {name}" for name in missing if name not in initialized),
+        *(f"unused: {name}" for name in unused if not _matches(may_skip, name)),
+        *(
+            f"wrong shape: {name} is {list(stored[name])} in the checkpoint "
+            f"and {list(variables[name].shape)} in the model"
+            for name in other_shapes
+            if name not in initialized
+        ),
+    ]
+    if problems:
+        hint = (
+            "Usual causes: the bert_config.json of another model; a checkpoint "
+            "of another task, with another head; an output directory that was "
+            "used for another model or another --optimizer. In training, "
+            "--may_initialize allows missing names, --may_skip allows unused "
+            "names, and both together allow other shapes."
+        )
+        only_heads = all(_matches(tf1.TASK_HEAD, name) for name in missing)
+        if only_heads and len(problems) == len(missing):
+            hint = (
+                "The model is pre-trained, but not fine-tuned. Add --do_train, "
+                "or use a fine-tuned model."
+            )
+        raise InputError(
+            f"{path}: the checkpoint does not fit the model:"
+            f"{bullet_list(problems)}\n{hint}"
+        )
+    # Read in the order of the file, because TensorFlow reads ahead.
+    names = sorted((set(variables) & set(stored)) - set(initialized))
+    arrays = {name: checkpoint.read(name) for name in names}
+    for name, array in arrays.items():
+        variables[name].assign(array)
+    return Loaded(checkpoint.where, initialized)
+
+
+def from_pretrained(
+    model_class: Any, model: str | os.PathLike[str], **kwargs: Any
+) -> Any:
+    """Returns `model_class(config, **kwargs)` with the weights of a model.
+
+    `model` is an argument of `pretrained.find`. Weights that the class does not
+    have are ignored. Missing weights of heads and of the pooler are newly
+    initialized, with a warning. Raises `InputError` if other weights are
+    missing.
+    """
+    model_files = pretrained.find(model)
+    pretrained.download_weights(model, model_files.init_checkpoint)
+    layer = model_class(model_files.read_config(), **kwargs)
+    if not layer.built:
+        layer.build()
+    loaded = load(
+        _by_checkpoint_name(layer),
+        model_files.init_checkpoint,
+        may_initialize="^bert/pooler/|^cls/",
+        may_skip=".",
+    )
+    if loaded.initialized:
+        names = listed(loaded.initialized)
+        logging.warning("%s: newly initialized: %s", model, names)
+    return layer
+
+
+def save_pretrained(
+    layer: Any,
+    directory: str | os.PathLike[str],
+    tokenizer: FullTokenizer | None,
+) -> None:
+    """Writes the files of a TF1 model; see `PretrainedLayer`."""
+    directory = os.fspath(directory)
+    if files.exists(os.path.join(directory, TRAIN_OPTIONS)):
+        raise InputError(
+            f"{directory} is a run directory, whose checkpoints would no "
+            "longer be found. Choose another directory."
+        )
+    if not layer.built:
+        layer.build()
+    if not isinstance(tokenizer, FullTokenizer | None):
+        raise InputError(
+            f"`tokenizer` must be a `Tokenizer`. Received: {tokenizer!r}."
+        )
+    description = Description(config=layer.config)
+    vocab_file = os.path.join(directory, model_formats.VOCAB)
+    if tokenizer:
+        layer.config.require_vocabulary(tokenizer.vocab, tokenizer.vocab_file)
+        description = dataclasses.replace(
+            description,
+            vocab=files.read_text(tokenizer.vocab_file),
+            do_lower_case=tokenizer.do_lower_case,
+        )
+    elif files.exists(vocab_file):
+        layer.config.require_vocabulary(load_vocab(vocab_file), vocab_file)
+    arrays = _by_checkpoint_name(layer).items()
+    tf1_directory.write_files(directory, arrays, description)
+
+
+def _by_checkpoint_name(layer: Any) -> dict[str, Any]:
+    """Returns {name in a checkpoint: variable} of a Keras layer."""
+    # Checkpoints name the encoder `bert`, whatever the layer is called.
+    prefix = f"^{re.escape(layer.path or 'bert')}/"
+    variables = tf1.by_name(layer.weights)
+    return {re.sub(prefix, "bert/", n): v for n, v in variables.items()}
+
+
+def load_newest(
+    variables: Mapping[str, Any], directory: str, **patterns: str
+) -> Loaded | None:
+    """Loads the newest undamaged checkpoint of a run directory.
+
+    Reading verifies the data; damaged checkpoints give a warning. For
+    `patterns` see `load`. Returns None if there is no checkpoint. Raises
+    `InputError` if all are damaged, or one does not fit the model.
+    """
+    assign = functools.partial(_assign, variables, **patterns)
+    return run_directory.first_undamaged(directory, assign)
+
+
+def _matches(pattern: str, name: str) -> bool:
+    return bool(pattern and re.search(pattern, name))

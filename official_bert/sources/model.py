@@ -1,0 +1,300 @@
+"""A model that is converted from one format to another.
+
+The `Names` of a format give the name, shape and orientation of each weight of a
+TF1 checkpoint. Everything else is common to all formats.
+"""
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from absl import logging
+
+from official_bert.config import BertConfig
+from official_bert.errors import InputError, bullet_list
+from official_bert.io import progress
+from official_bert.sources import weights
+from official_bert.sources.formats.tf1 import checkpoint as tf1
+from official_bert.sources.weights import Shape
+
+_NOTHING = "(?!)"  # A regular expression without matches.
+
+
+@dataclasses.dataclass(frozen=True)
+class Names:
+    """How a format names and shapes the weights of a TF1 checkpoint."""
+
+    # (regular expression, replacement) pairs, applied one after the other.
+    rules: Sequence[tuple[str, str]] = ()
+    # Regular expression of TF1 names whose axes are swapped.
+    transposed: str = _NOTHING
+    # Whether attention weights have separate axes for heads, [H, A, D] and
+    # [A, D, H], with the values in the same order.
+    splits_heads: bool = False
+    # Regular expression of stored arrays that are not weights.
+    ignored: str = _NOTHING
+
+    def rename(self, name: str) -> str:
+        """Returns the name of a TF1 weight in the format."""
+        for pattern, replacement in self.rules:
+            name = re.sub(pattern, replacement, name)
+        return name
+
+    def transpose(self, name: str, array: np.ndarray) -> np.ndarray:
+        """Swaps the axes of a TF1 weight if the format does."""
+        return array.T if re.search(self.transposed, name) else array
+
+    def shape(self, name: str, shape: Shape, config: BertConfig) -> Shape:
+        """Returns the shape of a TF1 weight in the format."""
+        if re.search(self.transposed, name):
+            return shape[::-1]
+        if not self.splits_heads:
+            return shape
+        heads = config.num_attention_heads
+        size = config.hidden_size // heads
+        if "/attention/self/" in name:
+            return (*shape[:-1], heads, size)
+        if name.endswith("/attention/output/dense/kernel"):
+            return (heads, size, shape[-1])
+        return shape
+
+
+@dataclasses.dataclass(frozen=True)
+class Arrays:
+    """The stored arrays of a model, which are read on demand."""
+
+    where: str  # The file or directory of the arrays, for messages.
+    shapes: Mapping[str, Shape]
+    read: Callable[[str], np.ndarray]
+    names: Names  # How their format names the weights.
+    # Stored name -> name by the rules of `names`, if they differ.
+    aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def weight_shapes(self, config: BertConfig) -> Mapping[str, Shape]:
+        """Returns {TF1 name: shape} of all weights that a model can have."""
+        bias_shape = self.shapes.get(self.names.rename("output_bias"), ())
+        num_classes = bias_shape[0] if len(bias_shape) == 1 else 1
+        return weights.shapes(config, num_classes)
+
+    def tf1_names(self, candidates: Iterable[str]) -> dict[str, str | None]:
+        """Returns {stored name: TF1 name} without ignored arrays.
+
+        The TF1 name is None if an array corresponds to none of the candidates.
+        """
+        tf1_names = {self.names.rename(name): name for name in candidates}
+        return {
+            name: tf1_names.get(self.aliases.get(name, name))
+            for name in self.shapes
+            if not re.search(self.names.ignored, name)
+        }
+
+    def read_as_tf1(self, stored: str, name: str, shape: Shape) -> np.ndarray:
+        """Returns an array as a TF1 checkpoint stores it."""
+        array = self.names.transpose(name, self.read(stored))
+        return np.ascontiguousarray(array.reshape(shape))
+
+    def to_tf1(self, config: BertConfig) -> "Arrays":
+        """Returns the arrays with the names and shapes of a TF1 checkpoint.
+
+        Arrays without a counterpart, or with a wrong shape, are unchanged.
+        Raises `InputError` if there are two poolers that differ.
+        """
+        expected = self.weight_shapes(config)
+        stored: dict[str, str] = {}
+        for stored_name, name in self.tf1_names(expected).items():
+            first = stored.setdefault(name or stored_name, stored_name)
+            is_pooler = name and name.startswith(weights.POOLER)
+            if is_pooler and first != stored_name:
+                _require_equal(self, first, stored_name)
+        shapes = {name: self.shapes[stored[name]] for name in stored}
+        for name, shape in expected.items():
+            if shapes.get(name) == self.names.shape(name, shape, config):
+                shapes[name] = shape
+        return Arrays(
+            self.where,
+            shapes,
+            lambda name: self.read_as_tf1(stored[name], name, shapes[name]),
+            Names(),
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Description:
+    """Everything about a model except its weights."""
+
+    config: BertConfig
+    vocab: str | None = None  # The text of its vocab.txt.
+    do_lower_case: bool | None = None
+    task: dict[str, Any] | None = None  # The content of its task.json.
+    labels: tuple[str, ...] = ()  # One per class, in order.
+    problem_type: str | None = None  # The key of transformers' configs.
+    head: str | None = None  # The `Head.name`, if the files tell it.
+
+    @property
+    def tokens(self) -> list[str]:
+        """The tokens of the vocabulary, in the order of their ids."""
+        lines = (self.vocab or "").removesuffix("\n").split("\n")
+        return [line.strip() for line in lines]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Model:
+    """A model whose weights are read on demand."""
+
+    description: Description
+    head: weights.Head
+    shapes: Mapping[str, Shape]  # TF1 name -> shape, of all weights.
+    # TF1 name -> name in `arrays`; other weights are newly initialized.
+    stored: Mapping[str, str]
+    arrays: Arrays
+    # Returns the weight of a TF1 name, float32, as a TF1 checkpoint stores it.
+    read: Callable[[str], np.ndarray]
+    left_out: Sequence[str]  # The stored names that are not used.
+    dtype: str = "float32"  # The type of weights in Hugging Face files.
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the classifier; LABEL_0, ... if they are unknown.
+
+        Raises `InputError` if there are more or fewer labels than classes.
+        """
+        if "output_bias" not in self.shapes:
+            return ()
+        [num_classes] = self.shapes["output_bias"]
+        labels = self.description.labels
+        if len(labels) == num_classes:
+            return labels
+        # For regression and multiple choice, transformers stores two labels.
+        if labels and num_classes > 1:
+            raise InputError(
+                f"{self.arrays.where}: {len(labels)} labels and {num_classes} "
+                "classes. Correct task.json, or `id2label` in config.json."
+            )
+        return tuple(f"LABEL_{index}" for index in range(num_classes))
+
+    def with_task(self, task: dict[str, Any] | None) -> "Model":
+        """Returns the model with another `task.json`."""
+        description = dataclasses.replace(self.description, task=task)
+        return dataclasses.replace(self, description=description)
+
+    def with_changes(
+        self, change: Callable[[str, np.ndarray], np.ndarray]
+    ) -> "Model":
+        """Returns a model with the weights `change(name, weight)`."""
+        return dataclasses.replace(
+            self, read=lambda name: change(name, self.read(name))
+        )
+
+    def to_format(
+        self, names: Names, tf1_names: Iterable[str]
+    ) -> Iterator[tuple[str, np.ndarray]]:
+        """Yields the names and arrays of some weights in another format."""
+        config = self.description.config
+        for name in progress.bar(
+            tf1_names, description="Converting", unit=" arrays"
+        ):
+            shape = names.shape(name, self.shapes[name], config)
+            array = names.transpose(name, self.read(name)).reshape(shape)
+            yield names.rename(name), np.ascontiguousarray(array)
+
+
+def _initial(shape: Shape, stddev: float) -> np.ndarray:
+    """Returns the initial value of a weight, the same in every call."""
+    if len(shape) == 1:
+        return np.zeros(shape, np.float32)
+    random = np.random.default_rng(0)
+    noise = random.standard_normal(shape)
+    while (outside := np.abs(noise) > 2).any():
+        noise[outside] = random.standard_normal(outside.sum())
+    return (stddev * noise).astype(np.float32)
+
+
+def match(
+    arrays: Arrays,
+    description: Description,
+    *,
+    head: str | None = None,
+    skip: str | None = None,
+) -> Model:
+    """Finds the TF1 weight that corresponds to each array.
+
+    `head` and `skip` are the values of the flags. Raises `InputError` if an
+    array has no counterpart or the wrong shape, if a weight is missing, or if
+    two arrays of the same weight differ.
+    """
+    config, names = description.config, arrays.names
+    shapes = arrays.weight_shapes(config)
+    tf1_names = arrays.tf1_names(shapes)
+    skipped = [name for name in tf1_names if skip and re.search(skip, name)]
+    if skip and not skipped:
+        logging.warning(
+            "%s: --skip=%s matches no weight. Names of weights: %s, ...",
+            arrays.where,
+            skip,
+            ", ".join(sorted(tf1_names)[:3]),
+        )
+    stored_names: dict[str, str] = {}  # By TF1 name.
+    problems = []
+    for stored_name, tf1_name in tf1_names.items():
+        if stored_name in skipped:
+            continue
+        if tf1_name is None:
+            problems.append(f"no counterpart: {stored_name}")
+            continue
+        first = stored_names.setdefault(tf1_name, stored_name)
+        if first != stored_name:
+            _require_equal(arrays, first, stored_name)
+    model_head = weights.find_head(
+        stored_names, head or description.head, arrays.where
+    )
+    required = weights.names_of_model(shapes, model_head)
+    missing = [name for name in required if name not in stored_names]
+    if model_head.needs_pooler or any(
+        not name.startswith(weights.POOLER) for name in missing
+    ):  # Otherwise, the pooler is newly initialized.
+        problems += [f"missing: {names.rename(name)}" for name in missing]
+    for name, stored_name in sorted(stored_names.items()):
+        shape = arrays.shapes[stored_name]
+        expected = names.shape(name, shapes[name], config)
+        if shape != expected:
+            problems.append(
+                f"wrong shape: {stored_name} is {list(shape)}; by the model's "
+                f"config it must be {list(expected)}"
+            )
+    if problems:
+        raise InputError(
+            f"{arrays.where}: the arrays do not match a BERT model with this "
+            f"config:{bullet_list(problems)}\n"
+            "Use the config of the same model. --skip=REGULAR_EXPRESSION leaves"
+            " out arrays without a counterpart. For a model with a pooling "
+            f"head (frozen BERT, BiLSTM), --skip='{tf1.TASK_HEAD}' leaves out "
+            "everything above BERT."
+        )
+
+    def read(name: str) -> np.ndarray:
+        if name not in stored_names:
+            return _initial(shapes[name], config.initializer_range)
+        array = arrays.read_as_tf1(stored_names[name], name, shapes[name])
+        return array.astype(np.float32, copy=False)
+
+    return Model(
+        description=description,
+        head=model_head,
+        shapes={name: shapes[name] for name in required},
+        stored={n: stored_names[n] for n in required if n in stored_names},
+        arrays=arrays,
+        read=read,
+        left_out=[n for n in arrays.shapes if n not in tf1_names] + skipped,
+    )
+
+
+def _require_equal(arrays: Arrays, first: str, second: str) -> None:
+    if not np.array_equal(arrays.read(first), arrays.read(second)):
+        raise InputError(
+            f"{arrays.where}: {first} and {second} are the same weight in the "
+            "original BERT, but their values differ. Untied output weights are "
+            "not supported. To leave out one of the two, such as an untrained "
+            "pooler, pass its name to convert_checkpoint.py --skip."
+        )

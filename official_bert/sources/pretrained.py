@@ -1,0 +1,320 @@
+"""Finds and downloads the model that a `--model` value names.
+
+The value is a directory, a released model or a Hugging Face repository. Weights
+stay where they are, in any format that `convert_checkpoint.py` reads. Configs
+and vocabularies of other formats are translated to `bert_config.json` and
+`vocab.txt`, in a cache.
+"""
+
+import difflib
+import functools
+import hashlib
+import logging as stdlib_logging
+import os
+import re
+import sys
+from typing import NamedTuple, NoReturn
+
+from absl import logging
+
+from official_bert.config import BertConfig
+from official_bert.errors import (
+    InputError,
+    first_line,
+    listed,
+    suppress_broken_pipe,
+)
+from official_bert.io import files
+from official_bert.sources import model_formats, task_file
+from official_bert.sources.formats.huggingface import files as huggingface_files
+from official_bert.sources.formats.keras_hub import files as keras_hub_files
+from official_bert.sources.model_formats import CONFIG, VOCAB
+from official_bert.sources.released_models import (
+    DEMO,
+    data_directory,
+    released,
+)
+from official_bert.tokenization.normalize import normalize
+
+_REPOSITORY = re.compile(r"\w[\w.-]*/\w[\w.-]*(@.+)?")
+_ARCHIVES = "https://storage.googleapis.com/bert_models/"
+
+# Small files, which are downloaded first, and the weights.
+_SMALL = (
+    "*.json",
+    "checkpoint",
+    "*.index",
+    "vocab.txt",
+    "assets/tokenizer/vocabulary.txt",
+)
+_WEIGHTS = (*model_formats.OTHER_WEIGHTS, "*.data-?????-of-?????")
+
+
+class ModelFiles(NamedTuple):
+    """The files of a model, under the names of their flags.
+
+    `init_checkpoint` is a TF1 checkpoint prefix, a run directory whose newest
+    checkpoint is used, a Hugging Face directory or a KerasHub preset.
+    `vocab_file` is empty if there is none.
+    """
+
+    bert_config_file: str
+    vocab_file: str
+    init_checkpoint: str
+    do_lower_case: bool
+
+    def read_config(self) -> BertConfig:
+        """Reads and checks the config, or raises `InputError`."""
+        return BertConfig.from_json_file(self.bert_config_file)
+
+
+def find(
+    model: str | os.PathLike[str], vocab_file: str | None = None
+) -> ModelFiles:
+    """Returns the files of a model; downloads all files except its weights.
+
+    Args:
+        model: A directory, a name in `released`, or OWNER/NAME[@REVISION] on
+            the Hugging Face Hub. See `download_weights`.
+        vocab_file: The vocabulary that will replace the model's. If the model
+            has none, this one shows the casing.
+
+    Raises:
+        InputError: There is no such model, it cannot be downloaded, or it is
+            not a BERT model in a supported format.
+    """
+    model = os.fspath(model)
+    is_path = files.exists(model)
+    directory = model.rstrip("/") if is_path else _download(model, _SMALL)
+    model_format = model_formats.detect(directory, model)
+    checkpoint = directory
+    config_file = lower = None
+    if model_format == "checkpoint":
+        checkpoint = model_formats.find_checkpoint(directory)
+        config_file = model_formats.beside_checkpoint(directory, CONFIG)
+    if config_file:
+        own_vocab = model_formats.beside_checkpoint(directory, VOCAB) or ""
+        directory = os.path.dirname(config_file)
+    elif model_format == "checkpoint" and task_file.is_in(directory):
+        raise InputError(
+            f"{model}: has no {CONFIG}, because it was trained from a TF Hub "
+            "module. Only predict.py --model_dir supports it."
+        )
+    else:
+        if model_format == "keras_hub":
+            config, vocab, lower = keras_hub_files.read(directory)
+        else:
+            config = huggingface_files.read_config(directory)
+            vocab = huggingface_files.read_vocab(directory)
+        config_file = _cache(CONFIG, config.to_json_string())
+        own_vocab = "" if vocab is None else _cache(VOCAB, vocab)
+    if lower is None:
+        lower = _is_uncased(directory, own_vocab or vocab_file or "")
+    return ModelFiles(config_file, own_vocab, checkpoint, lower)
+
+
+def run_files(
+    directory: str,
+    do_lower_case: bool | None = None,
+    vocab_file: str | None = None,
+) -> ModelFiles:
+    """Returns the files that training writes, whether or not they exist.
+
+    By default, `do_lower_case` has its value from training or, if training did
+    not store it, fits the vocabulary. `vocab_file` replaces the run's.
+    """
+    vocab_file = vocab_file or os.path.join(directory, VOCAB)
+    if do_lower_case is None:
+        do_lower_case = _is_uncased(directory, vocab_file)
+    return ModelFiles(
+        os.path.join(directory, CONFIG),
+        vocab_file,
+        model_formats.find_checkpoint(directory),
+        do_lower_case,
+    )
+
+
+def download_weights(model: str | os.PathLike[str], checkpoint: str) -> None:
+    """Downloads the weights of a model, if `find` returned this `checkpoint`.
+
+    Directories and other checkpoints are local already.
+    """
+    model = os.fspath(model)
+    if files.exists(model):
+        return
+    directory = _download(model, _SMALL)
+    if f"{checkpoint}/".startswith(f"{directory}/"):
+        commit = os.path.basename(directory)
+        _download(model, _SMALL + _WEIGHTS, commit=commit)
+
+
+def download(model: str) -> str:
+    """Downloads all files of a model; returns their directory."""
+    return _download(model, _SMALL + _WEIGHTS)
+
+
+def is_name(model: str) -> bool:
+    """Whether this can be a name in `released`, or OWNER/NAME[@REVISION]."""
+    return model in released() or bool(_REPOSITORY.fullmatch(model))
+
+
+def show_released() -> NoReturn:
+    """Prints the released models and exits: `--model=list`."""
+    with suppress_broken_pipe():
+        print(f"{'name':28} layers hidden heads casing  repository")
+        for name, row in released().items():
+            print(
+                f"{name:28} {row['layers']:>6} {row['hidden']:>6} "
+                f"{row['heads']:>5} {row['casing']:7} {row['repository']}"
+            )
+    sys.exit()
+
+
+def _is_uncased(directory: str, vocab_file: str) -> bool:
+    """Whether text is lower-cased, according to files, name or vocabulary."""
+    if task_file.is_in(directory):
+        lower = task_file.read(directory).get("do_lower_case")
+        if lower is not None:
+            return bool(lower)
+    lower = huggingface_files.read_casing(directory)
+    if lower is not None:
+        return lower
+    if row := released().get(os.path.basename(directory)):
+        return row["casing"] == "uncased"
+    has_vocab = files.exists(vocab_file)
+    return not has_vocab or looks_uncased(files.read_text(vocab_file))
+
+
+@functools.cache  # Options are created several times.
+def warn_of_casing(vocab_file: str, do_lower_case: bool) -> None:
+    """Warns if a vocabulary seems to have the other casing."""
+    vocab = files.read_text(vocab_file)
+    # Vocabularies of scripts without capitals, such as Arabic, fit both.
+    has_case = re.search(r"^[a-z]{2}", vocab, re.MULTILINE)
+    if looks_uncased(vocab) == do_lower_case or not has_case:
+        return
+    problem = "uncased, but the text is not lower-cased. Omit --nodo_lower_case"
+    if do_lower_case:
+        problem = "cased, but the text is lower-cased. Add --nodo_lower_case"
+    logging.warning("%s looks %s", vocab_file, problem)
+
+
+def looks_uncased(vocab: str) -> bool:
+    """Whether lower-casing and stripping accents changes at most 1% of tokens.
+
+    Special tokens such as [CLS] do not count.
+    """
+    tokens = [token for token in vocab.split() if token[0] != "["]
+    cased = [t for t in tokens if normalize(t, True) != normalize(t, False)]
+    return len(cased) <= len(tokens) / 100
+
+
+def _cache(name: str, text: str) -> str:
+    """Returns the path of a file with this text in the user's cache."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    digest = hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
+    path = os.path.join(home, "official_bert", digest, name)
+    if not files.exists(path):
+        try:
+            files.write_text(path, text)
+        except InputError as error:
+            raise InputError(
+                f"{error} To use another directory, set XDG_CACHE_HOME."
+            ) from error
+    return path
+
+
+@functools.cache
+def _download(model: str, patterns: tuple[str, ...], commit: str = "") -> str:
+    """Returns the directory of a repository's files in the Hub's cache.
+
+    Only files that the cache lacks are downloaded. `commit` overrides the
+    revision. `DEMO` is in the directory of the commands.
+    """
+    if model == DEMO:
+        return os.path.join(data_directory(), released()[DEMO]["repository"])
+    if not is_name(model):
+        rows = released().items()
+        similar = [n for n, r in rows if r["repository"].endswith(f"/{model}")]
+        similar += difflib.get_close_matches(model, released(), 1, 0.75)
+        hint = f"Did you mean {similar[0]}? " if similar else ""
+        if files.exists(f"{model}{model_formats.INDEX}"):
+            hint = "For a checkpoint, pass its directory. "
+        raise InputError(
+            f"{model!r} must be a directory, the name of a released model, or "
+            f"OWNER/NAME on the Hugging Face Hub. {hint}`python "
+            "run_classifier.py --model=list` shows the released models."
+        )
+    name, _, revision = model.partition("@")
+    archive = ""
+    if name in released():
+        row = released()[name]
+        name, archive = row["repository"], row["archive"]
+    import huggingface_hub
+    from huggingface_hub import errors
+
+    # absl would show a line for every request.
+    stdlib_logging.getLogger("httpx2").setLevel(stdlib_logging.WARNING)
+    try:
+        directory: str = huggingface_hub.snapshot_download(
+            name,
+            revision=commit or revision or None,
+            allow_patterns=list(patterns),
+        )
+        if not commit:
+            _require_weights(name, directory)
+        return directory
+    except (OSError, errors.HTTPError, errors.XetDownloadError) as error:
+        problem = _download_problem(error, revision, archive)
+        raise InputError(f"{name} {problem}") from error
+
+
+def _download_problem(error: Exception, revision: str, archive: str) -> str:
+    from huggingface_hub import errors
+
+    if isinstance(error, errors.RevisionNotFoundError):
+        return f"has no revision {revision}."
+    if isinstance(error, errors.GatedRepoError):
+        return (
+            "requires permission. Request access on the page of the model, "
+            "then log in with `hf auth login`."
+        )
+    if isinstance(error, errors.RepositoryNotFoundError):
+        return (
+            "is neither a directory nor a repository on the Hugging Face Hub. "
+            "Check the name; for a private repository, log in with `hf auth "
+            "login`."
+        )
+    local = "pass a local directory"
+    if archive:
+        local = f"unpack {_ARCHIVES}{archive}.zip, and pass the directory"
+    return (
+        "cannot be downloaded. Check the connection, HF_ENDPOINT and "
+        f"HF_HUB_OFFLINE, or {local}. Received: "
+        f"{first_line(error).removeprefix('Got: ')}"
+    )
+
+
+def _require_weights(repository: str, directory: str) -> None:
+    """Raises `InputError` if a repository has no weights that can be read."""
+    import huggingface_hub
+
+    if model_formats.has_any(files.list_directory(directory), _WEIGHTS):
+        return  # They are in the cache.
+    api = huggingface_hub.HfApi()
+    try:
+        commit = os.path.basename(directory)
+        names = api.list_repo_files(repository, revision=commit)
+    except (OSError, huggingface_hub.errors.HTTPError):
+        return  # Without a connection, downloading the weights fails anyway.
+    if model_formats.has_any(names, _WEIGHTS):
+        return
+    for row in released().values():
+        if row["repository"] == repository:
+            raise InputError(
+                f"{repository} has no safetensors. Download and unpack "
+                f"{_ARCHIVES}{row['archive']}.zip, and pass the directory."
+            )
+    for name in names:
+        model_formats.require_readable(f"{repository}/{name}")
+    raise InputError(f"{repository} has no weights. Received: {listed(names)}.")

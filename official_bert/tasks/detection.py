@@ -1,0 +1,280 @@
+"""Detects the values of omitted flags from the user's own data.
+
+Detected values are logged, with the flag that overrides them. TensorFlow is not
+imported, so that errors in the data are reported at once.
+"""
+
+import dataclasses
+import itertools
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, TypeVar
+
+from absl import logging
+
+from official_bert.errors import InputError, listed, quoted
+from official_bert.io import tables
+from official_bert.io.tables import Row, plain_number, to_number
+from official_bert.options import RunClassifier
+
+_Options = TypeVar("_Options", bound=RunClassifier)
+
+_ID_NAME = re.compile(r"|id|idx|index|guid|unnamed: \d+", re.IGNORECASE)
+# Columns with one choice each: A, B or choice_0, option 1, endingA.
+CHOICE_COLUMN = re.compile(
+    r"[A-Z]|(choice|option|ending|answer)[ _-]?([A-Z]|\d+)", re.IGNORECASE
+)
+# Header and columns are detected from this many examples.
+_SAMPLE_SIZE = 1000
+# A column with more different integers than this, or than half of its rows,
+# holds numbers, not names of classes.
+_MAX_INTEGER_CLASSES = 100
+
+
+def detect_omitted(options: _Options) -> _Options:
+    """Returns options with values detected from the user's own texts.
+
+    Options of other tasks are unchanged. Raises `InputError` if the first file
+    in use is not a table, lacks a given column, or does not show the value of
+    an omitted flag.
+    """
+    if not (options.used_splits and options.has_own_texts):
+        return options
+    split = options.used_splits[0]
+    if options.has_header is None:
+        has_header = _detect_header(options, split)
+        options = dataclasses.replace(options, has_header=has_header)
+    if options.text_a_column and options.text_a_column == options.label_column:
+        message = f"must differ from {options.flag_name('label_column')}."
+        raise options.error("text_a_column", message)
+    sample = list(itertools.islice(read_rows(options, split), _SAMPLE_SIZE))
+    for column in filter(None, options.own_columns):
+        if split != "test" or column != options.label_column:
+            sample[0].get(column)  # Raises an `InputError` if it is missing.
+    if not (options.text_a_column and options.label_column):
+        options = _detect_columns(options, sample)
+    if options.task_type == "auto":
+        options = _detect_task_type(options, list(read_rows(options, split)))
+    elif options.task_type == "multilabel":
+        labels = (row.cells.get(options.label_column) for row in sample)
+        _warn_of_lists({x for x in labels if isinstance(x, str)}, ";|/", "")
+    return options
+
+
+def read_rows(options: RunClassifier, split: str) -> Iterator[Row]:
+    """Yields the rows of the user's `train`, `dev` or `test` file."""
+    flags = {
+        getattr(options, field.name): options.flag_name(field.name)
+        for field in dataclasses.fields(options)
+        if field.name.endswith("_column")
+    }
+    return tables.read(
+        options.own_file(split),
+        options.own_format(split),
+        has_header=options.reads_header,
+        flags=flags,
+    )
+
+
+def _detect_header(options: RunClassifier, split: str) -> bool:
+    columns = filter(None, options.own_columns)
+    has_names = not all(map(str.isdecimal, columns))
+    is_json = options.own_format(split) == "jsonl"
+    if is_json or (has_names and not options.train_file):
+        return True
+    rows = read_rows(dataclasses.replace(options, has_header=False), split)
+    sample = list(itertools.islice(rows, _SAMPLE_SIZE))
+    first, *others = (list(row.cells.values()) for row in sample)
+    is_single = others and _num_filled(first) == 1 < _num_filled(others[0])
+    if is_single and options.task_type != "multilabel":
+        cell = quoted(next(filter(None, first)))
+        raise InputError(
+            f"{sample[0].where}: has a single cell, {cell}. If it is a title, "
+            "remove it: the first line must be the header. Otherwise, add "
+            "--has_header or --nohas_header."
+        )
+    has_header = has_names or looks_like_header(first, others)
+    verdict = "is the header (otherwise: --nohas_header)"
+    if not has_header:
+        verdict = (
+            "is data; columns have numbers from 0 (otherwise: --has_header)"
+        )
+    logging.info("%s: this line %s: %s", sample[0].where, verdict, first)
+    return has_header
+
+
+def _num_filled(cells: Sequence[str]) -> int:
+    return sum(cell != "" for cell in cells)
+
+
+def looks_like_header(
+    first: Sequence[str], others: Sequence[Sequence[str]]
+) -> bool:
+    """Whether the first line of a table names its columns.
+
+    A line with a number is not a header. A line with a word above a column of
+    numbers is one. Any other line is one, unless it has a cell of more than
+    five words, or a cell that occurs in its column again.
+    """
+    if any(to_number(name) is not None for name in first):
+        return False
+    columns = list(zip(first, zip(*others, strict=False), strict=False))
+    for name, cells in columns:
+        if name and None not in map(to_number, cells):
+            return True
+    is_repeated = any(name and name in cells for name, cells in columns)
+    return not is_repeated and all(len(name.split()) <= 5 for name in first)
+
+
+def _detect_columns(options: _Options, sample: Sequence[Row]) -> _Options:
+    """Finds the columns of the text and the label if they are not given."""
+    text, label = options.text_a_column, options.label_column
+    names = sample[0].columns
+    free = [name for name in names if name not in options.own_columns]
+    if not text:
+        possible = [name for name in free if _is_text(sample, name)]
+        text = _choose("text", free, possible, sample[0].path)
+        free.remove(text)
+    if not label:
+        possible = [name for name in free if not _ID_NAME.fullmatch(name)]
+        label = _choose("label", free, possible, sample[0].path)
+    logging.info("--text_column=%s --label_column=%s", text, label)
+    return dataclasses.replace(options, text_a_column=text, label_column=label)
+
+
+def _choose(
+    default: str, names: list[str], possible: list[str], path: str
+) -> str:
+    """Returns the column with the default name, or the only possible one."""
+    if default in names:
+        return default
+    if not names:
+        raise InputError(
+            f"{path}: must have a column of texts and a column of labels. "
+            "Received: one column."
+        )
+    if len(possible) != 1:
+        advice = "For pairs of texts, add --text_b_column."
+        if sum(bool(CHOICE_COLUMN.fullmatch(name)) for name in names) > 1:
+            advice += (
+                " For questions with choices, use --task_name=choices "
+                "--data_dir=DIRECTORY instead of --train_file."
+            )
+        raise InputError(
+            f"--{default}_column must be given: it cannot be detected. Choose "
+            f"from the columns: {listed(names)}. {advice}"
+        )
+    return possible[0]
+
+
+def _is_text(sample: Sequence[Row], name: str) -> bool:
+    """Whether more than half of a column's cells are different texts.
+
+    Numbers are not texts.
+    """
+    cells = [row.cells.get(name) for row in sample]
+    texts = {cell for cell in cells if isinstance(cell, str)}
+    numbers = [text for text in texts if to_number(text) is not None]
+    return len(texts) - len(numbers) > len(cells) / 2
+
+
+def _detect_task_type(options: _Options, rows: Sequence[Row]) -> _Options:
+    column = options.label_column
+    labels = [row.get(column) for row in rows]
+    task_type, alternative = infer_task_type(labels), ""
+    if all(to_number(label) is not None for label in labels):
+        is_class = task_type == "classification"
+        other_type = "regression" if is_class else "classification"
+        alternative = f" (otherwise: --task_type={other_type})"
+    message = f"from the labels in column {column}{alternative}"
+    logging.info("--task_type=%s: %s", task_type, message)
+    if task_type == "regression" and _are_ids(labels):
+        logging.warning(
+            "%s: column %r has a different integer in each row, like an id. "
+            "If it is not the number to predict, set --label_column",
+            rows[0].path,
+            column,
+        )
+    if task_type == "classification":
+        _require_plain_numbers(rows, column)
+        _check_commas(labels, f"{rows[0].path}: {column!r}")
+    return dataclasses.replace(options, task_type=task_type)
+
+
+def _are_ids(labels: Sequence[Any]) -> bool:
+    """Whether all labels are integers, and no integer occurs twice."""
+    numbers = {to_number(label) for label in labels}
+    is_whole = all(number is not None and number % 1 == 0 for number in numbers)
+    return is_whole and len(numbers) == len(labels)
+
+
+def _require_plain_numbers(rows: Sequence[Row], column: str) -> None:
+    """Raises `InputError` if labels look like numbers, but not all are plain.
+
+    Numbers with a currency or thousands separators are not plain.
+    """
+    plain = [plain_number(row.get(column)) for row in rows]
+    numbers = [number for number in plain if number is not None]
+    others = [row for row in rows if to_number(row.get(column)) is None]
+    are_mostly_numbers = len(numbers) > 0.9 * len(rows)
+    if not are_mostly_numbers or infer_task_type(numbers) != "regression":
+        return
+    cells = [str(row.get(column)) for row in others]
+    if None not in [to_number(cell.replace(",", ".")) for cell in cells]:
+        return  # They may be decimal commas.
+    raise InputError(
+        f"{others[0].where}: column {column!r} has mostly numbers, but "
+        f"{quoted(others[0].get(column))} here, and {len(others)} such rows in "
+        "total. Write numbers as 1399.5, without a comma, currency or unit, "
+        "and remove rows without a number; or, if they are names of classes, "
+        "use --task_type=classification."
+    )
+
+
+def _check_commas(labels: Sequence[Any], where: str) -> None:
+    """Warns if labels may be lists; raises `InputError` for decimal commas."""
+    texts = {label for label in labels if isinstance(label, str)}
+    lists = sorted(label for label in texts if "," in label)
+    decimals = [to_number(label.replace(",", ".")) for label in texts]
+    if lists and None not in decimals:
+        raise InputError(
+            f"{where}: labels such as {lists[0]!r} are ambiguous. If they are "
+            "numbers, write them with a decimal point, such as 3.5. If they "
+            "are several labels per text, add --task_type=multilabel; if they "
+            "are names of classes, --task_type=classification."
+        )
+    _warn_of_lists(texts, ",;|/", ", and use --task_type=multilabel")
+
+
+def _warn_of_lists(
+    labels: Collection[str], separators: str, advice: str
+) -> None:
+    """Warns if labels look like lists of labels with these separators."""
+    for separator in separators:
+        lists = sorted(label for label in labels if separator in label)
+        parts = {p.strip() for label in labels for p in label.split(separator)}
+        if lists and len(parts) < len(labels):
+            logging.warning(
+                "Labels such as %r contain %r. If these are several labels per "
+                "text, separate them with commas%s",
+                lists[0],
+                separator,
+                advice,
+            )
+
+
+def infer_task_type(labels: Sequence[Any]) -> str:
+    """Returns the task type for a column of labels.
+
+    Lists mean multi-label; fractions or many different integers, regression;
+    anything else, classification.
+    """
+    if any(isinstance(label, list) for label in labels):
+        return "multilabel"
+    numbers = {to_number(label) for label in labels if label != ""}
+    if not numbers or None in numbers:
+        return "classification"
+    max_classes = max(2, min(_MAX_INTEGER_CLASSES, len(labels) // 2))
+    has_fractions = any(number % 1 for number in numbers if number)
+    is_regression = has_fractions or len(numbers) > max_classes
+    return "regression" if is_regression else "classification"

@@ -1,0 +1,207 @@
+"""SQuAD files: questions about paragraphs, and the positions of answers.
+
+```
+{"data": [{"paragraphs": [{"context": "...", "qas": [
+    {"id": "...", "question": "...", "is_impossible": false,
+     "answers": [{"text": "...", "answer_start": 7}]}]}]}]}
+```
+
+`is_impossible` exists only in SQuAD 2.0.
+"""
+
+import bisect
+import dataclasses
+import functools
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from absl import logging
+
+from official_bert.errors import InputError, listed
+from official_bert.io import json_files
+
+# The only characters that separate words in the original. A word may contain
+# others, such as U+00A0, at which the tokenizer splits it.
+SPACES = " \t\r\n\u202f"
+
+_WORD = re.compile(f"[^{SPACES}]+")
+
+_MAX_WARNINGS = 10
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Paragraph:
+    """The context of one or several questions."""
+
+    text: str
+
+    @functools.cached_property
+    def words(self) -> list[str]:
+        """The words between `SPACES`."""
+        return _WORD.findall(self.text)
+
+    @functools.cached_property
+    def _word_starts(self) -> list[int]:
+        return [match.start() for match in _WORD.finditer(self.text)]
+
+    def word_at(self, offset: int) -> int:
+        """Returns the index of the word at a character, or of the word before.
+
+        It is -1 for spaces before the first word. Negative offsets count from
+        the end. Raises `IndexError` if the text has no such character.
+        """
+        offset = range(len(self.text))[offset]
+        return bisect.bisect_right(self._word_starts, offset) - 1
+
+
+class Answer(NamedTuple):
+    """The answer to a question, with its position in the paragraph."""
+
+    text: str
+    start: int  # The index of its first word.
+    end: int  # The index of its last word.
+    is_impossible: bool = False
+
+
+class SquadExample(NamedTuple):
+    """A question about a paragraph."""
+
+    qas_id: str  # The question's id, its key in all results.
+    question_text: str
+    paragraph: Paragraph
+    answer: Answer | None = None  # Only in training.
+    qa: Any = None  # The JSON object with all answers, for metrics.
+
+
+def read_examples(
+    path: str, *, is_training: bool, version_2_with_negative: bool
+) -> list[SquadExample]:
+    """Returns the questions of a SQuAD file, in their order.
+
+    Answers are read only for training. There, each question must have exactly
+    one, or be impossible with `version_2_with_negative`. A question is skipped
+    with a warning if the words at the position of its answer do not contain
+    the answer. Raises `InputError` if the file is malformed, if no question
+    remains, or, for predicting, if two questions have the same id.
+    """
+    examples: list[SquadExample] = []
+    num_skipped = 0
+    place_of: dict[str, str] = {}
+    for place, example in _questions(path):
+        if is_training:
+            paragraph = example.paragraph
+            answer = _answer(example, version_2_with_negative, place)
+            words = " ".join(paragraph.words[answer.start : answer.end + 1])
+            if " ".join(answer.text.split()) not in words:
+                num_skipped += 1
+                if num_skipped <= _MAX_WARNINGS:
+                    logging.warning(
+                        "%s is skipped: its answer %r is not part of the words "
+                        "at its position, %r",
+                        place,
+                        answer.text,
+                        words,
+                    )
+                continue
+            example = example._replace(answer=answer, qa=None)
+        elif example.qas_id in place_of:
+            raise InputError(
+                f"{place}: questions must have different ids. Received: "
+                f"{example.qas_id!r}, as in {place_of[example.qas_id]}. "
+                "Rename one."
+            )
+        place_of[example.qas_id] = place
+        examples.append(example)
+    if num_skipped > _MAX_WARNINGS:
+        logging.warning("%s: %d questions are skipped", path, num_skipped)
+    if not examples:
+        kind = "questions with usable answers" if is_training else "questions"
+        raise InputError(f"{path}: must contain {kind}. Received: none.")
+    return examples
+
+
+def find_unanswered(examples: Iterable[SquadExample]) -> SquadExample | None:
+    """Returns the first question without a list of `answers`, if any.
+
+    An empty list means that the question has no answer, as in SQuAD 2.0.
+    """
+    for example in examples:
+        try:
+            for answer in _field(example.qa, "answers", "", list):
+                _field(answer, "text", "", str)
+        except InputError:
+            return example
+    return None
+
+
+def _questions(path: str) -> Iterator[tuple[str, SquadExample]]:
+    """Yields the position of each question, and its example with `qa`."""
+    root = json_files.read(path)
+    for i, article in enumerate(_field(root, "data", f"{path}: (root)", list)):
+        in_file = f"{path}: data[{i}]"
+        for j, node in enumerate(_field(article, "paragraphs", in_file, list)):
+            in_article = f"{in_file}.paragraphs[{j}]"
+            paragraph = Paragraph(_field(node, "context", in_article, str))
+            for k, qa in enumerate(_field(node, "qas", in_article, list)):
+                place = f"{in_article}.qas[{k}]"
+                # Some data sets have numbers as ids; keys of results are
+                # strings.
+                qas_id = str(_field(qa, "id", place, str, int))
+                place += f" (question {qas_id!r})"
+                question = _field(qa, "question", place, str)
+                yield place, SquadExample(qas_id, question, paragraph, qa=qa)
+
+
+def _answer(
+    example: SquadExample, version_2_with_negative: bool, where: str
+) -> Answer:
+    paragraph, qa = example.paragraph, example.qa
+    if version_2_with_negative:
+        if "is_impossible" not in qa:
+            raise InputError(
+                f"{where}: must have `is_impossible`: false, or true for "
+                "questions without an answer. If all questions have one, omit "
+                "--version_2_with_negative."
+            )
+        if _field(qa, "is_impossible", where, bool, int):
+            return Answer("", -1, -1, is_impossible=True)
+    answers = _field(qa, "answers", where, list)
+    if len(answers) != 1:
+        remedy = "Remove all but one."
+        if not answers:
+            remedy = (
+                "Questions without an answer need `is_impossible`: true and "
+                "--version_2_with_negative."
+            )
+        raise InputError(
+            f"{where}: must have exactly one answer for training. Received: "
+            f"{len(answers)}. {remedy}"
+        )
+    text = _field(answers[0], "text", f"{where}.answers[0]", str)
+    offset = _field(answers[0], "answer_start", f"{where}.answers[0]", int)
+    try:
+        start = paragraph.word_at(offset)
+        # As in the original, an empty answer at 0 ends at the last character.
+        end = paragraph.word_at(offset + len(text) - 1)
+    except IndexError:
+        raise InputError(
+            f"{where}: the answer must lie within the context's "
+            f"{len(paragraph.text)} characters. Received: {text[:80]!r} at "
+            f"answer_start={offset}. Offsets count characters, not bytes."
+        ) from None
+    return Answer(text, start, end)
+
+
+def _field(node: Any, key: str, where: str, *kinds: type) -> Any:
+    """Returns `node[key]`; raises `InputError` unless its type is allowed."""
+    received = node
+    if isinstance(node, dict):
+        received = node.get(key, f"only {listed(node)}")
+        if key in node and isinstance(received, kinds):
+            return received
+    names = " or ".join(kind.__name__ for kind in kinds)
+    raise InputError(
+        f"{where}: must have a field `{key}` of type {names}. Received: "
+        f"{str(received)[:80]!r}. Is the file in SQuAD's format?"
+    )

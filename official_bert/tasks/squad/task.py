@@ -1,0 +1,267 @@
+"""SQuAD as a task: questions whose answers are spans of a paragraph."""
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from official_bert.config import BertConfig
+from official_bert.errors import InputError, quoted
+from official_bert.inputs.schemas import Schema
+from official_bert.io import files
+from official_bert.io.json_files import Amount, Count
+from official_bert.metrics import squad_metrics
+from official_bert.modeling import losses
+from official_bert.modeling.finetuning_models import SpanModel
+from official_bert.modeling.pooling_head import PoolingHead
+from official_bert.options.run_squad import RunSquad
+from official_bert.tasks import task
+from official_bert.tasks.squad import features as squad_features
+from official_bert.tasks.squad.decoding import (
+    DecodingOptions,
+    SquadAnswer,
+    decode,
+)
+from official_bert.tasks.squad.examples import (
+    Paragraph,
+    SquadExample,
+    find_unanswered,
+    read_examples,
+)
+from official_bert.tasks.squad.features import NUM_SPECIAL, SquadFeatures
+from official_bert.tokenization import Tokenizer
+
+_DEFAULT_DECODING = DecodingOptions()
+
+
+@dataclasses.dataclass(frozen=True)
+class SquadData(task.DataSet):
+    """The files of `run_squad.py`; `dev` and `test` are both `predict_file`."""
+
+    train_file: str | None = None
+    predict_file: str | None = None
+    version_2_with_negative: bool = False
+
+    def path(self, split: str) -> str:
+        path = self.train_file if split == "train" else self.predict_file
+        assert path is not None
+        return path
+
+    def read(self, split: str) -> list[SquadExample]:
+        examples = read_examples(
+            self.path(split),
+            is_training=split == "train",
+            version_2_with_negative=self.version_2_with_negative,
+        )
+        if split == "train":
+            return task.shuffle_examples(examples)
+        if split == "dev" and (question := find_unanswered(examples)):
+            raise InputError(
+                f"{self.path('dev')}: question {question.qas_id!r} must have "
+                "`answers`, each with a `text`, for --do_eval and "
+                "--eval_every. Add them (an empty list if there is no "
+                "answer), or use --do_predict alone."
+            )
+        return examples
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SquadTask(task.Task):
+    """SQuAD 1.1 and 2.0; `data` is a `SquadData`.
+
+    Other fields are flags of `run_squad.py`: several are in `decoding`, and
+    `pad_to` is `--eval_pad_to`. With `show_progress`, tokenizing and decoding
+    show progress bars.
+    """
+
+    doc_stride: Count = 128
+    max_query_length: Amount = 64
+    decoding: DecodingOptions = _DEFAULT_DECODING
+    pad_to: Annotated[str, ("max", "bucket")] = "max"
+    show_progress: bool = False
+
+    kind = "squad"
+    not_saved = (*task.Task.not_saved, "show_progress")
+    epoch_has_all_features = False
+    main_metric = "f1"
+    baseline_name = "always no answer"
+
+    def schema(self, max_seq_length: int) -> Schema:
+        return squad_features.make_schema(max_seq_length)
+
+    def featurize(
+        self,
+        examples: Sequence[SquadExample],
+        tokenizer: Tokenizer,
+        max_seq_length: int,
+    ) -> Iterator[SquadFeatures]:
+        """Yields the features of all examples together."""
+        minimum = self.max_query_length + NUM_SPECIAL + 1
+        if max_seq_length < minimum:
+            raise InputError(
+                f"--max_seq_length={max_seq_length} must be at least {minimum} "
+                f"for --max_query_length={self.max_query_length}: a question, "
+                f"{NUM_SPECIAL} special tokens and a window of one token."
+            )
+        paragraphs = squad_features.tokenize_paragraphs(
+            tokenizer, [e.paragraph for e in examples], self.show_progress
+        )
+        texts = (example.question_text for example in examples)
+        questions = [
+            question[: self.max_query_length]
+            for question in squad_features.tokenize(tokenizer, texts)
+        ]
+        rooms = [max_seq_length - NUM_SPECIAL - len(ids) for ids in questions]
+        lengths = [len(paragraph.ids) for paragraph in paragraphs]
+        yield SquadFeatures(
+            examples=examples,
+            tokenizer=tokenizer,
+            questions=questions,
+            paragraphs=paragraphs,
+            windows=squad_features.make_windows(
+                np.array(lengths), np.array(rooms), self.doc_stride
+            ),
+        )
+
+    def build_model(self, config: BertConfig, bert: Any = None) -> SpanModel:
+        """Returns BERT with logits of starts and ends, [B, S, 2]."""
+        return SpanModel(config, pooling_head=self.pooling_head, bert=bert)
+
+    def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
+        """Returns [B], the mean loss of start and end; 0 without labels."""
+        if "start_positions" not in batch:
+            return tf.zeros(tf.shape(logits)[:1])
+        starts, ends = batch["start_positions"], batch["end_positions"]
+        start = losses.cross_entropy(logits[..., 0], starts[:, 0])
+        end = losses.cross_entropy(logits[..., 1], ends[:, 0])
+        return (start + end) / 2.0
+
+    def weights(self, batch: dict[str, Any]) -> Any:
+        """Returns [B], 1 with labels and 0 without."""
+        shape = tf.shape(batch["input_ids"])[:1]
+        return tf.fill(shape, float("start_positions" in batch))
+
+    def answers(
+        self, features: SquadFeatures, logits: task.Logits
+    ) -> list[SquadAnswer]:
+        """Chooses an answer to each question from all of its windows."""
+        longest = max(map(len, logits), default=1)
+        padded = np.full((len(logits), longest, 2), -np.inf, np.float32)
+        for row, window, length in zip(
+            padded, logits, features.lengths, strict=True
+        ):
+            end = longest if self.pad_to == "max" else length
+            row[:end] = window[:end]
+        return decode(
+            features, padded, self.decoding, show_progress=self.show_progress
+        )
+
+    def metrics(
+        self, examples: Sequence[SquadExample], answers: Sequence[SquadAnswer]
+    ) -> dict[str, Any]:
+        """Returns the scores of the official scripts; {} without answers."""
+        if question := find_unanswered(examples):
+            name = question.qas_id
+            logging.info("Not scored: question %r has no `answers`", name)
+            return {}
+        dataset = [{"paragraphs": [{"qas": [e.qa for e in examples]}]}]
+        texts, _, null_odds = _by_question_id(examples, answers)
+        return squad_metrics.evaluate(dataset, texts, null_odds or None)
+
+    def baseline(self, training: Any, examples: Any) -> dict[str, Any]:
+        """Returns the metrics of "no answer" everywhere; {} in SQuAD 1.1."""
+        if not self.decoding.version_2_with_negative:
+            return {}
+        no_answer = SquadAnswer("", [], null_odds=None)
+        return self.metrics(examples, [no_answer] * len(examples))
+
+    def write_predictions(
+        self, directory: str, split: str, examples: Any, answers: Sequence[Any]
+    ) -> None:
+        """Writes the original's JSON files, without null odds in SQuAD 1.1."""
+        names = ("predictions", "nbest_predictions", "null_odds")
+        columns = _by_question_id(examples, answers)
+        for name, content in zip(names, columns, strict=True):
+            path = os.path.join(directory, f"{name}.json")
+            if content:
+                files.write_text(path, json.dumps(content, indent=4) + "\n")
+            elif files.exists(path):  # From an earlier run.
+                files.remove(path)
+
+    def parse(self, value: Any, where: str) -> SquadExample:
+        """Makes an example from an object or a list: question and context."""
+        texts = value
+        if isinstance(value, dict):
+            texts = [value.get("question"), value.get("context")]
+        is_pair = isinstance(texts, list) and len(texts) == 2
+        if not is_pair or not all(isinstance(text, str) for text in texts):
+            raise InputError(
+                f"{where}: must be a question and a context, as an object with "
+                f"these keys or as a pair. Received: {quoted(value)}. For JSON "
+                "on standard input, add --input_format=jsonl."
+            )
+        question, context = texts
+        return SquadExample(where, question, Paragraph(context))
+
+    def answer_to_json(
+        self, example: SquadExample, answer: SquadAnswer
+    ) -> dict[str, Any]:
+        """Returns the answer, "" for none, its probability and the n best."""
+        probabilities = {c["text"]: c["probability"] for c in answer.n_best}
+        values = {
+            "answer": answer.text,
+            "probability": probabilities[answer.text],
+            "n_best": answer.n_best,
+        }
+        odds = answer.null_odds
+        return values if odds is None else {**values, "null_odds": odds}
+
+
+def _by_question_id(
+    examples: Sequence[SquadExample], answers: Sequence[SquadAnswer]
+) -> list[dict[str, Any]]:
+    """Returns {question id: value} for each field, without None values."""
+    ids = [example.qas_id for example in examples]
+    return [
+        {i: v for i, v in zip(ids, column, strict=True) if v is not None}
+        for column in zip(*answers, strict=True)
+    ]
+
+
+def make(options: RunSquad) -> SquadTask:
+    """Returns the task that the options describe."""
+    data = SquadData(
+        options.train_file,
+        options.predict_file,
+        options.version_2_with_negative,
+    )
+    return SquadTask(
+        data=data,
+        doc_stride=options.doc_stride,
+        max_query_length=options.max_query_length,
+        decoding=DecodingOptions(
+            options.n_best_size,
+            options.max_answer_length,
+            options.version_2_with_negative,
+            options.null_score_diff_threshold,
+        ),
+        pad_to=options.eval_pad_to,
+        pooling_head=PoolingHead(options.feature_layers, options.bilstm_units),
+        show_progress=True,
+    )
+
+
+def with_decoding_options(trained: Any, options: RunSquad) -> SquadTask:
+    """Returns a trained SQuAD task with the command line's decoding options."""
+    if not isinstance(trained, SquadTask):
+        raise InputError(
+            f"{options.output_dir}: must contain a model that run_squad.py "
+            f"trained. Received: a model for {trained.kind}. Export it with "
+            "the command that trained it."
+        )
+    return dataclasses.replace(trained, decoding=make(options).decoding)

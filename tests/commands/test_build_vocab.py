@@ -1,0 +1,96 @@
+"""`build_vocab.py`: files in, files out, errors."""
+
+import gzip
+import os
+import pathlib
+from pydoc_data.topics import topics
+
+import pytest
+from support import ROOT
+from support.processes import run_python
+
+from official_bert.commands import build_vocab
+from official_bert.config import BertConfig
+from official_bert.errors import InputError
+from official_bert.options import BuildVocab
+from official_bert.tokenization import FullTokenizer
+
+TEXT = topics["types"]
+
+
+@pytest.fixture
+def directory(tmp_path, monkeypatch):
+    (tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def build(**changes):
+    files = {"input_file": "text.txt", "vocab_file": "vocab.txt"}
+    options = BuildVocab(**{**files, "vocab_size": 500, **changes})
+    build_vocab.main(options)
+    return pathlib.Path(options.vocab_file).read_text("utf-8")
+
+
+def test_vocabulary_has_one_token_per_line_and_is_described(directory, capsys):
+    tokens = build(num_unused=1).split("\n")
+    special = ["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    assert tokens[:6] == special
+    assert (tokens[-1], len(tokens)) == ("", 501)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == "500 tokens in vocab.txt."
+    tokenizer = FullTokenizer("vocab.txt")
+    num_words = len(tokenizer.basic_tokenizer.tokenize(TEXT))
+    num_tokens = len(tokenizer.tokenize(TEXT))
+    assert second.startswith(f"{num_words:,} words (")
+    assert f", {num_tokens / num_words:.3f} tokens each, 0.00%" in second
+
+
+def test_config_file_has_the_given_sizes_and_fits_the_vocabulary(directory):
+    sizes = {"hidden_size": 64, "num_hidden_layers": 2}
+    sizes |= {"num_attention_heads": 4, "max_position_embeddings": 32}
+    path = str(directory / "new" / "bert_config.json")
+    build(bert_config_file=path, **sizes)
+    config = BertConfig.from_json_file(path)
+    sizes |= {"intermediate_size": 256, "type_vocab_size": 2}
+    assert config == BertConfig(500, **sizes)
+    config.require_vocabulary(FullTokenizer("vocab.txt").vocab, "vocab.txt")
+
+
+def test_case_is_kept_without_do_lower_case(directory):
+    assert not any(token.isupper() for token in build().split()[104:])
+    assert {"The", "the"} <= set(build(do_lower_case=False).split())
+
+
+def test_globs_and_gzip_give_the_same_vocabulary(directory):
+    expected = build()
+    lines = TEXT.splitlines(keepends=True)
+    for i in range(2):
+        part = "".join(lines[i::2]).encode()
+        (directory / f"part{i}.gz").write_bytes(gzip.compress(part))
+    assert build(input_file="part*.gz") == expected
+
+
+def test_vocabulary_does_not_depend_on_the_hash_seed(directory):
+    flags = "--vocab_size=500 --input_file=text.txt --vocab_file=other.txt"
+    env = {**os.environ, "PYTHONHASHSEED": "1"}
+    run_python(ROOT / "build_vocab.py", *flags.split(), env=env)
+    assert (directory / "other.txt").read_text("utf-8") == build()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", "--input_file=text.txt"),
+        (b"\n \n\x00", "--input_file=text.txt"),
+        (b"fine\nbad \xff\n", r"text\.txt:2: text must be UTF-8"),
+    ],
+)
+def test_unusable_text_is_an_error_and_keeps_the_vocabulary(
+    directory, text, message
+):
+    before = build()
+    (directory / "text.txt").write_bytes(text)
+    with pytest.raises(InputError, match=message):
+        build()
+    assert (directory / "vocab.txt").read_text("utf-8") == before

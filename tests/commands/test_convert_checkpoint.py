@@ -1,0 +1,398 @@
+"""`convert_checkpoint.py`: flags, reports, and tasks of converted models."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+from support import command_lines
+from support.conversions import (
+    assert_arrays,
+    assert_equal_files,
+    change_json,
+    convert,
+    released,
+    to_hf,
+    to_tf1,
+)
+from support.run_outputs import read_json
+
+from official_bert.errors import InputError
+from official_bert.inference.predictor import Predictor
+from official_bert.options import ConvertCheckpoint
+from official_bert.sources.formats.huggingface import weights as huggingface
+from official_bert.sources.formats.tf1 import checkpoint as tf1
+
+TEXT_TASK = {
+    "kind": "text",
+    "task_type": "classification",
+    "labels": ["no", "perhaps", "yes"],
+    "metric": "accuracy",
+    "long_documents": {"mode": "truncate_tail", "stride": 0, "pooling": "mean"},
+    "max_seq_length": 12,
+    "do_lower_case": False,
+}
+KERAS_HUB = {"to": "keras_hub"}
+STRIP = {"to": "tf1", "input_format": "tf1", "strip_optimizer": True}
+
+
+def write_task(folder, **task):
+    (folder / "task.json").write_text(json.dumps({**TEXT_TASK, **task}))
+
+
+def finetuned(folder):
+    arrays = released(folder, "sequence_classification")
+    write_task(folder)
+    (folder / "checkpoint").write_text(
+        'model_checkpoint_path: "bert_model.ckpt"\n'
+    )
+    return arrays
+
+
+def answers(folder, items=("a b", "q r s")):
+    return Predictor.from_dir(str(folder))(list(items))
+
+
+def test_optimizer_state_is_stripped(tmp_path, capsys):
+    arrays = released(tmp_path / "a", "pretraining")
+    stripped = to_tf1(tmp_path / "a", strip_optimizer=True)
+    assert_arrays(stripped, arrays)
+    assert f"Left out: {len(arrays) + 1} arrays" in capsys.readouterr().out
+    assert_equal_files(
+        tmp_path / "a", stripped, "vocab.txt", "bert_config.json"
+    )
+
+
+@pytest.mark.parametrize("has_task_file", [True, False])
+def test_classifier_and_labels_survive_a_round_trip(tmp_path, has_task_file):
+    arrays = finetuned(tmp_path / "a")
+    hf = to_hf(tmp_path / "a")
+    config = read_json(hf / "config.json")
+    assert config["architectures"] == ["BertForSequenceClassification"]
+    assert config["id2label"] == {"0": "no", "1": "perhaps", "2": "yes"}
+    assert config["label2id"] == {"no": 0, "perhaps": 1, "yes": 2}
+    assert config["problem_type"] == "single_label_classification"
+    if not has_task_file:  # As in a model from elsewhere.
+        (hf / "task.json").unlink()
+    back = to_tf1(hf)
+    assert_arrays(back, arrays)
+    if has_task_file:
+        assert read_json(back / "task.json") == TEXT_TASK
+    assert answers(back) == answers(tmp_path / "a")
+
+
+def test_model_card_has_license_usage_metrics_and_given_text(tmp_path):
+    finetuned(tmp_path / "a")
+    first = (to_hf(tmp_path / "a", name="b") / "README.md").read_text()
+    assert first.startswith("---\nlicense: apache-2.0\n")
+    assert 'BertForSequenceClassification.from_pretrained("b")' in first
+    assert "Labels: no, perhaps, yes." in first
+    assert "\n```\n\n## License" in first
+    results = "eval_accuracy = 0.75\nglobal_step = 7\n"
+    (tmp_path / "a" / "eval_results.txt").write_text(results)
+    text = tmp_path / "text.md"
+    text.write_text("## Data\n\n{{ name }}\n")
+    hf = to_hf(tmp_path / "a", name="c", model_card=text)
+    second = (hf / "README.md").read_text()
+    assert "\n```\n\n## Data\n\n{{ name }}\n\n## Metrics\n" in second
+    assert "\n| eval_accuracy | 0.75 |\n| global_step | 7 |\n" in second
+
+
+def test_float16_holds_the_nearest_weights_or_is_an_error(tmp_path, capsys):
+    arrays = released(tmp_path / "a", "pretraining")
+    hf = to_hf(tmp_path / "a", dtype="float16")
+    stored = load_file(hf / "model.safetensors")
+    assert {array.dtype.name for array in stored.values()} == {"float16"}
+    # transformers loads the weights as float32.
+    assert read_json(hf / "config.json")["dtype"] == "float32"
+    report = capsys.readouterr().out
+    lost = "exact weights; they differ by at most 0.0"
+    assert f"Not kept by huggingface: {lost}" in report
+    back = to_tf1(hf)
+    nearest = {n: a.astype("float16").astype("f") for n, a in arrays.items()}
+    assert_arrays(back, nearest)
+    name = "bert/pooler/dense/bias"
+    arrays[name][:] = 65520  # The smallest that rounds to infinity.
+    tf1.write(str(tmp_path / "a" / "bert_model.ckpt"), arrays)
+    with pytest.raises(InputError, match=f"{name} has values up to 65520"):
+        to_hf(tmp_path / "a", name="c", dtype="float16")
+    assert not (tmp_path / "c").exists()
+
+
+def test_first_position_embeddings_are_repeated(tmp_path):
+    arrays = released(tmp_path / "a", "pretraining")
+    name = "bert/embeddings/position_embeddings"
+    first = arrays[name][:3]
+    arrays[name] = np.resize(first, arrays[name].shape)
+    assert_arrays(to_tf1(to_hf(tmp_path / "a", repeat_positions=3)), arrays)
+    with pytest.raises(InputError, match="--repeat_positions=999 exceeds"):
+        to_hf(tmp_path / "a", name="c", repeat_positions=999)
+
+
+@pytest.mark.parametrize("is_fast", [False, True])
+def test_added_tokens_follow_the_vocabulary(tmp_path, caplog, is_fast):
+    """In the files that old and new versions of `save_pretrained` write."""
+    released(tmp_path / "a", "encoder")
+    hf = to_hf(tmp_path / "a")
+    *learned, last = (hf / "vocab.txt").read_text().split()
+    (hf / "vocab.txt").write_text("\n".join(learned))
+
+    def add(number):
+        special = {"content": learned[0], "id": 0}
+        tokens = [special, {"content": last, "id": number}]
+        name, added = "added_tokens.json", {last: number}
+        if is_fast:
+            name, added = "tokenizer.json", {"added_tokens": tokens}
+        (hf / name).write_text(json.dumps(added))
+
+    add(len(learned))
+    to_tf1(hf)
+    assert_equal_files(tmp_path / "a", tmp_path / "b", "vocab.txt")
+    assert f"1 added tokens, such as {last!r}" in caplog.text
+    add(len(learned) + 1)
+    with pytest.raises(InputError, match=f"{hf}.*{last!r}: {len(learned) + 1}"):
+        to_tf1(hf, "c")
+    add("7")
+    with pytest.raises(InputError, match=r"must be an int.* '7'"):
+        to_tf1(hf, "c")
+
+
+def test_skip_without_a_match_is_reported(tmp_path, caplog):
+    released(tmp_path / "a", "masked_lm")
+    to_hf(tmp_path / "a", name="b", skip="cls")
+    assert "matches no weight" not in caplog.text
+    to_hf(tmp_path / "a", name="c", skip="^pooler")
+    assert "--skip=^pooler matches no weight" in caplog.text
+    assert "bert/embeddings/" in caplog.text
+
+
+def test_task_file_is_kept_with_its_head_only(tmp_path):
+    finetuned(tmp_path / "a")
+    for name, skip in (("all", None), ("encoder", "^output_")):
+        stripped = to_tf1(tmp_path / "a", name, strip_optimizer=True, skip=skip)
+        hf = to_hf(tmp_path / "a", name=f"hf_{name}", skip=skip)
+        for output in (stripped, hf):
+            assert (output / "task.json").exists() == (name == "all")
+
+
+@pytest.mark.slow
+def test_output_layer_of_standardized_targets_is_converted(tmp_path):
+    released(tmp_path / "a", "sequence_classification", 1)
+    task = {"kind": "text", "task_type": "regression", "labels": []}
+    task |= {"max_seq_length": 8, "do_lower_case": True}
+    found = []
+    standardized = {"target_mean": 5.0, "target_deviation": 3.0}
+    for name, scale in (("b", {}), ("c", standardized)):
+        (tmp_path / "a" / "task.json").write_text(json.dumps(task | scale))
+        back = to_tf1(to_hf(tmp_path / "a", name=f"hf-{name}"), name)
+        assert "target_mean" not in read_json(back / "task.json")
+        found.append(answers(back)[0]["score"])
+    assert found[1] == pytest.approx(found[0] * 3 + 5)
+
+
+def test_regression_with_several_outputs_is_an_error(tmp_path):
+    finetuned(tmp_path / "a")
+    hf = to_hf(tmp_path / "a")
+    (hf / "task.json").unlink()
+    change_json(hf / "config.json", problem_type="regression")
+    with pytest.raises(InputError, match="no, perhaps, yes"):
+        to_tf1(hf)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"to": "tf1", "input_format": "tf1"}, "add --strip_optimizer"),
+        ({"input": "nowhere"}, "--input=.*nowhere"),
+        (
+            {"input": "a/bert_config.json"},
+            "--input=.*bert_config.json must .* a file",
+        ),
+        ({"input": "."}, "--input=.* config.json"),
+        ({"output": "a", "overwrite": True}, "--output="),
+        ({"output": "", "overwrite": True}, "--output="),
+        ({"output": "full"}, "--output=.*full must be new"),
+        ({"output": "a/best"}, "--output="),
+        ({"output": "gs://bucket/x"}, "--output=gs://bucket/x"),
+        ({"skip": "("}, "--skip="),
+        ({"strip_optimizer": True}, "--strip_optimizer needs"),
+        ({**STRIP, "do_lower_case": False}, "--strip_.*--nodo_lower_case"),
+        ({**STRIP, "head": "multiple_choice"}, "--strip_.*--head=mult"),
+        ({"vocab_file": "nowhere.txt"}, "--vocab_file=.*nowhere.txt"),
+        ({"input_format": "keras_hub"}, "=keras_hub must .* tf1 or model_gar"),
+        ({**KERAS_HUB, "dtype": "float16"}, "--dtype=.* --to=huggingface"),
+        ({**KERAS_HUB, "model_card": "a/vocab.txt"}, "card=.* --to=hugging"),
+    ],
+)
+def test_wrong_flags_are_an_error_before_the_model_is_read(
+    tmp_path, flags, message
+):
+    released(tmp_path / "a", "encoder")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").write_text("x")
+    flags = {"input": "a", "output": "out", "to": "huggingface", **flags}
+    for name in ("input", "output", "vocab_file", "model_card"):
+        if name in flags and "://" not in flags[name]:
+            flags[name] = str(tmp_path / flags[name])
+    with pytest.raises(InputError, match=message):
+        ConvertCheckpoint(**flags)
+
+
+def test_head_of_a_model_with_a_task_is_an_error(tmp_path):
+    finetuned(tmp_path / "a")
+    with pytest.raises(InputError, match="--head=multiple_choice must be omit"):
+        to_hf(tmp_path / "a", head="multiple_choice")
+
+
+def test_conversion_to_the_same_format_is_an_error(tmp_path):
+    released(tmp_path / "a", "encoder")
+    hf = to_hf(tmp_path / "a")
+    message = "--to=huggingface must differ .* another format"
+    with pytest.raises(InputError, match=message):
+        to_hf(hf, name="b")
+
+
+def test_missing_format_is_an_error_that_lists_the_formats():
+    message = "--to is required: .* One of tf1, huggingface, keras_hub"
+    with pytest.raises(InputError, match=message):
+        command_lines.parse(ConvertCheckpoint, "--input=a --output=b")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("pytorch_model.bin", "pickle.*version .*save_pretrained.*use that"),
+        ("model.pt", "pickle"),
+        ("tf_model.h5", "TensorFlow models"),
+        ("flax_model.msgpack", "Flax models"),
+        ("model.safetensors", "config.json"),
+    ],
+)
+def test_unsupported_files_are_never_opened(tmp_path, name, message):
+    if name != "model.safetensors":
+        (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    (tmp_path / name).write_bytes(b"\x80\x04N.")
+    output = str(tmp_path / "out")
+    for path in (tmp_path, tmp_path / name):
+        with pytest.raises(InputError, match=message):
+            ConvertCheckpoint(input=str(path), output=output, to="tf1")
+
+
+TOP = {"top": {"feature_layers": "last", "bilstm_size": 0}}
+TWO_LABELS = {"labels": ["no", "yes"]}
+
+
+@pytest.mark.parametrize(
+    ("head", "config", "task", "message"),
+    [
+        ("token_classification", {}, None, "--head: "),
+        ("encoder", {"is_left_to_right": True}, None, "`is_left_to_right`"),
+        ("sequence_classification", {}, TOP, "`top` .*--skip="),
+        ("sequence_classification", {}, TWO_LABELS, "2 labels and 3 classes"),
+    ],
+)
+def test_model_that_cannot_be_converted_is_an_error(
+    tmp_path, head, config, task, message
+):
+    released(tmp_path / "a", head, **config)
+    if task:
+        write_task(tmp_path / "a", **task)
+    with pytest.raises(InputError, match=message):
+        to_hf(tmp_path / "a", name="b")
+    assert not (tmp_path / "b").exists()
+
+
+def test_model_must_have_one_head(tmp_path):
+    arrays = released(tmp_path / "a", "pretraining")
+    arrays |= released(tmp_path / "a", "question_answering")
+    tf1.write(str(tmp_path / "a" / "bert_model.ckpt"), arrays)
+    with pytest.raises(InputError, match=r"one head.*cls/squad"):
+        to_hf(tmp_path / "a")
+
+
+def test_config_of_another_model_is_an_error(tmp_path):
+    released(tmp_path / "a", "encoder", is_left_to_right=True)
+    path, other = tmp_path / "a" / "bert_config.json", tmp_path / "other.json"
+    other.write_bytes(path.read_bytes())
+    change_json(other, is_left_to_right=False)
+    with pytest.raises(InputError, match="is_left_to_right=True"):
+        to_hf(tmp_path / "a", bert_config_file=other)
+    change_json(path, hidden_size=16, is_left_to_right=None)
+    with pytest.raises(InputError, match=r"\[24, 16\]"):
+        to_hf(tmp_path / "a")
+    path.unlink()
+    with pytest.raises(InputError, match="Pass --bert_config_file"):
+        to_hf(tmp_path / "a")
+
+
+def test_casing_is_guessed_from_the_vocabulary(tmp_path, shared_data):
+    released(tmp_path / "a", "encoder", vocab_size=30522)
+    for name, lower in (("uncased", True), ("cased", False), ("chinese", True)):
+        vocab = shared_data / "vocab" / f"{name}.txt"
+        out = to_hf(tmp_path / "a", name=name, vocab_file=vocab)
+        written = read_json(out / "tokenizer_config.json")
+        assert written["do_lower_case"] is lower
+        assert (out / "vocab.txt").read_bytes() == vocab.read_bytes()
+
+
+def test_casing_is_kept_by_every_conversion(tmp_path):
+    released(tmp_path / "a", "encoder")  # Its vocabulary looks uncased.
+    back = to_tf1(to_hf(tmp_path / "a", do_lower_case=False))
+    for folder in (back, to_tf1(back, "c", strip_optimizer=True)):
+        hf = to_hf(folder, name=f"hf_{folder.name}")
+        assert not read_json(hf / "tokenizer_config.json")["do_lower_case"]
+    # The casing is also kept without a vocabulary.
+    finetuned(tmp_path / "d")
+    hf = to_hf(tmp_path / "d", name="hf_d")
+    for name in ("task.json", "vocab.txt"):
+        (hf / name).unlink()
+    assert not read_json(to_tf1(hf, "e") / "task.json")["do_lower_case"]
+
+
+def test_casing_of_a_released_model_is_known_by_its_name(tmp_path):
+    folder = tmp_path / "cased_L-12_H-768_A-12"
+    released(folder, "encoder")
+    with pytest.raises(InputError, match="cased model"):
+        to_hf(folder / "bert_model.ckpt", name="../hf", do_lower_case=True)
+
+
+@pytest.mark.parametrize("to", ["tf1", "huggingface"])
+def test_difference_after_reading_back_leaves_no_output(
+    tmp_path, monkeypatch, to
+):
+    released(tmp_path / "a", "masked_lm")
+    folder = to_hf(tmp_path / "a") if to == "tf1" else tmp_path / "a"
+    write, save = tf1.write, huggingface.save_file
+
+    def change(prefix, arrays):
+        name = "bert/pooler/dense/bias"
+        write(prefix, {**arrays, name: arrays[name] + np.float32(1e-6)})
+
+    def lose(arrays, path, metadata):
+        # Loses the pooler, because reading does not fail without it.
+        kept = {name: arrays[name] for name in arrays if "pooler" not in name}
+        save(kept, path, metadata=metadata)
+
+    monkeypatch.setattr(tf1, "write", change)
+    monkeypatch.setattr(huggingface, "save_file", lose)
+    with pytest.raises(RuntimeError, match=r"differ .* by (inf|9|1)"):
+        convert(input=folder, output=tmp_path / "b", to=to)
+    assert {path.name for path in tmp_path.iterdir()} <= {"a", "hf"}
+
+
+@pytest.mark.parametrize("name", ["BertForMultipleChoice", "BertModel"])
+def test_written_architecture_is_checked(tmp_path, monkeypatch, name):
+    finetuned(tmp_path / "a")
+    write = huggingface.write
+
+    def change(model, directory):
+        write(model, directory)
+        path = pathlib.Path(directory) / "config.json"
+        change_json(path, architectures=[name])
+
+    monkeypatch.setattr(huggingface, "write", change)
+    message = "differ .* by inf|`architectures`"
+    with pytest.raises((RuntimeError, InputError), match=message):
+        to_hf(tmp_path / "a")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]

@@ -1,0 +1,140 @@
+"""The demo runs all of its steps, skips those that are done, and reports."""
+
+import dataclasses
+import importlib
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import typing
+
+import pytest
+from support import chromium, command_lines, conversions, tiny
+
+from official_bert.commands import COMMANDS, demo
+from official_bert.errors import InputError
+from official_bert.options import Demo
+
+SMALL = {
+    "hidden_size": 8,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 8,
+}
+
+
+def run_in_this_process(step):
+    """Runs a command without importing TensorFlow again."""
+    path, *flags = step.command
+    name = path.removesuffix(".py")
+    module = f"official_bert.commands.{name}" if name in COMMANDS else name
+    main = importlib.import_module(module.replace("/", ".")).main
+    options_class = typing.get_type_hints(main)["options"]
+    main(command_lines.parse(options_class, shlex.join(flags)))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Runs the demo with small models; returns its directory."""
+    folder = tmp_path_factory.mktemp("demo")
+    words = {word for text in demo.BLANKS for word in text.lower().split()}
+    vocab = [*tiny.VOCAB, *sorted(words)]
+    config = {**tiny.CONFIG, **SMALL, "vocab_size": len(vocab)}
+    config["max_position_embeddings"] = 128
+    tiny.save_pretrained(folder / "tf1", config, 5)
+    tiny.write_model_files(folder / "tf1", config, vocab)
+    conversions.to_hf(folder / "tf1", name="model")
+    chapters = demo.chapters
+
+    def shorten(directory):
+        steps = chapters(directory)
+        for step in steps["2. Fine-tuning"]:
+            if step.command[0] == "run_classifier.py":
+                step.command.append("--num_train_epochs=0.01")
+        return steps
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo, "MODEL", str(folder / "model"))
+        patch.setattr(demo, "NUM_TRAIN_STEPS", 9)
+        patch.setattr(demo, "CONFIG", dataclasses.replace(demo.CONFIG, **SMALL))
+        patch.setattr(demo, "chapters", shorten)
+        with patch.context() as while_running:
+            while_running.setattr(demo, "run", run_in_this_process)
+            demo.main(Demo(output_dir=str(folder / "demo")))
+        yield folder / "demo"
+
+
+@pytest.mark.slow
+def test_finished_steps_are_skipped(finished, capfd):
+    (finished / "pretraining" / "held_out.tfrecord").unlink()
+    demo.main(Demo(output_dir=str(finished)))
+    shown = capfd.readouterr().out
+    num_steps = sum(map(len, demo.chapters("demo").values()))
+    assert shown.count("already done") == num_steps - 1
+    assert shown.count("\npython ") == 1
+    rows = re.findall(r"^  (.*?) +([\d.]+)%", shown, re.M)
+    values = {name: float(value) for name, value in rows}
+    (majority,) = {"always 'correct'", "always 'swapped'"} & {*values}
+    assert values[majority] == pytest.approx(50, abs=0.2)
+    assert 3 < values["always 'the'"] < 9
+    assert {"from random weights", "after 0 steps", "after 9 steps"} < {*values}
+
+
+@pytest.mark.slow
+def test_page_shows_results_and_attention(finished):
+    with chromium.browser() as driver:
+        chromium.show(driver, finished / "report.html")
+
+        def texts(selector):
+            found = driver.find_elements("css selector", selector)
+            return [element.text for element in found]
+
+        assert texts("#blanks th") == [*demo.BLANKS]
+        names = ("always 'the'", "after 0 steps", "after 9 steps")
+        assert {*texts("#pretraining tbody th")} == {*names}
+        assert len(texts("#finetuning tbody th")) == 3 + len(demo.SENTENCES)
+        for section in ("finetuning", "pretraining"):
+            (plot,) = driver.find_elements("css selector", f"#{section} svg")
+            assert plot.size["width"] > 600
+        driver.switch_to.frame(driver.find_element("css selector", "iframe"))
+        assert texts("#text-a") == [demo.TEXT_A]
+        assert driver.find_elements("css selector", "#lines path")
+
+
+SLOW = "import time; print(0, flush=True); time.sleep(60)"
+SAVING = (
+    "import signal, sys, time\n"
+    "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\n" + SLOW
+)
+
+
+@pytest.mark.parametrize("code", [SLOW, SAVING])
+def test_stopped_demo_stops_its_command_and_runs_no_further_step(code):
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE
+    )
+    process.stdout.read(1)  # Now its signal handlers are set.
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    assert demo.wait_for(process) == -signal.SIGTERM
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    process.stdout.close()
+
+
+def test_step_without_result_ends_the_demo(tmp_path, monkeypatch):
+    def stopped(process):
+        process.kill()
+        process.wait()
+        return 0
+
+    monkeypatch.setattr(demo, "wait_for", stopped)
+    step = demo.Step("Ask", str(tmp_path / "none"), ["predict.py"])
+    with pytest.raises(SystemExit, match="stopped"):
+        demo.run(step)
+
+
+def test_unusable_directory_is_an_error_at_the_start():
+    with pytest.raises(InputError, match="de mo "):
+        Demo(output_dir="de mo [1]")

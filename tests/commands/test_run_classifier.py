@@ -1,0 +1,396 @@
+"""run_classifier.py on a task of GLUE: train, evaluate, predict."""
+
+import json
+import re
+import shutil
+import types
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from support import command_lines, recorded, review_runs
+from support.review_runs import run
+from support.run_outputs import read_json, weights
+
+from official_bert.commands import run_classifier
+from official_bert.config import BertConfig
+from official_bert.errors import InputError
+from official_bert.inputs import datasets
+from official_bert.modeling.finetuning_models import SequenceClassifier
+from official_bert.options import RunClassifier
+from official_bert.sources.formats.tf1 import checkpoint as tf1
+from official_bert.tasks import task
+from official_bert.tasks.text import TextTask
+from official_bert.training import evaluate, finetune, loop, output_layer
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Data that no test changes."""
+    return review_runs.write(tmp_path_factory.mktemp("reviews"))
+
+
+@pytest.fixture(scope="module")
+def trained(folder):
+    """The output directory of a run, which no test changes."""
+    flags = dict.fromkeys(("do_train", "do_eval", "do_predict"), True)
+    flags |= {"num_train_epochs": 10.0, "learning_rate": 3e-3}
+    flags |= {"save_checkpoints_steps": 40, "long_document": "head_tail"}
+    return run(folder, "trained", **flags)
+
+
+@pytest.fixture
+def copy(trained, folder):
+    """The name of a copy of `trained`."""
+    shutil.copytree(trained, folder / "copy")
+    yield "copy"
+    shutil.rmtree(folder / "copy")
+
+
+def scores(output):
+    return np.loadtxt(output / "test_results.tsv")
+
+
+def random_weights():
+    """Returns {name: array} of a new model."""
+    model = SequenceClassifier(BertConfig.from_dict(review_runs.CONFIG), 2)
+    return {w.path: w.numpy() for w in model.trainable_variables}
+
+
+def test_training_learns_the_task(trained):
+    assert read_json(trained / "eval_results.json")["accuracy"] > 0.9
+    labels = [label for _, label in review_runs.sentences(30, 30)]
+    header, *lines = (trained / "SST-2.tsv").read_text().splitlines()
+    assert header == "index\tprediction"
+    predicted = [int(line.split("\t")[1]) for line in lines]
+    assert np.mean(np.equal(predicted, labels)) > 0.9
+    np.testing.assert_allclose(scores(trained).sum(1), 1.0, atol=1e-5)
+    assert scores(trained).argmax(1).tolist() == predicted
+
+
+def test_run_writes_the_files_of_the_original(trained):
+    checkpoints = {
+        f"model.ckpt-{step}.{part}"
+        for step in (0, 40, 80, 100)  # 160 / 16 * 10
+        for part in ("index", "data-00000-of-00001")
+    }
+    files = {
+        *("checkpoint", "train.tf_record", "eval.tf_record"),
+        *("predict.tf_record", "eval_results.txt", "eval_results.json"),
+        *("task.json", "vocab.txt", "bert_config.json", "train_options.json"),
+    }
+    assert checkpoints | files <= {path.name for path in trained.iterdir()}
+    lines = (trained / "eval_results.txt").read_text().splitlines()
+    names = [line.split(" = ")[0] for line in lines]
+    assert names == ["eval_accuracy", "eval_loss", "global_step", "loss"]
+    assert lines[2] == "global_step = 100"
+    results = read_json(trained / "eval_results.json")
+    assert np.sum(results["confusion_matrix"]) == 50
+    described = read_json(trained / "task.json")
+    assert described["labels"] == ["0", "1"]
+    assert described["max_seq_length"] == 32
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("changes", "block"),
+    [
+        ({"eval_pad_to": "max"}, 16384),
+        ({"eval_pad_to": "bucket"}, 7),
+        ({"distribution_strategy": "mirrored"}, 16384),
+    ],
+)
+def test_results_do_not_depend_on_padding_blocks_or_devices(
+    folder, trained, copy, changes, block, monkeypatch
+):
+    monkeypatch.setattr(task, "_EXAMPLES_PER_BLOCK", block)
+    flags = {"long_document": "head_tail", **changes}
+    output = run(folder, copy, do_eval=True, do_predict=True, **flags)
+    found, expected = (
+        read_json(path / "eval_results.json") for path in (output, trained)
+    )
+    assert found["confusion_matrix"] == expected["confusion_matrix"]
+    for name in ("loss", "eval_loss"):
+        assert found[name] == pytest.approx(expected[name], rel=1e-5)
+    np.testing.assert_allclose(scores(output), scores(trained), atol=1e-5)
+
+
+@pytest.mark.slow
+def test_omitted_flags_have_the_values_of_training(folder, trained, copy):
+    output = folder / copy
+    line = f"--do_predict --output_dir={output}"
+    (output / "test_results.tsv").unlink()
+    options = command_lines.parse(RunClassifier, line)
+    assert options.vocab_file == str(output / "vocab.txt")
+    assert options.bert_config_file == str(output / "bert_config.json")
+    assert options.long_document == "head_tail"
+    assert options.max_seq_length == 32
+    run_classifier.main(options)
+    np.testing.assert_allclose(scores(output), scores(trained), rtol=1e-5)
+    for name, is_training in (("train", True), ("eval", False)):
+        record = read_json(output / f"{name}_options.json")
+        assert record["command"] == "run_classifier.py"
+        assert record["options"]["do_train"] == is_training
+    options = command_lines.parse(RunClassifier, f"{line} --max_seq_length=16")
+    assert options.max_seq_length == 16
+    with pytest.raises(InputError, match="--bert_config_file"):
+        command_lines.parse(RunClassifier, f"{line} --do_train")
+
+
+@pytest.mark.slow
+def test_mismatched_set_of_mnli_is_evaluated_only_at_the_end(
+    folder, tmp_path, monkeypatch
+):
+    unused = "-\t" * 8
+    header = f"{unused}sentence1\tsentence2\tgold_label\n"
+    row = f"{unused}a good film\ta bad film\tneutral\n"
+    sizes = {"train": 16, "dev_matched": 3, "dev_mismatched": 2}
+    for name, size in sizes.items():
+        (tmp_path / f"{name}.tsv").write_text(header + row * size)
+    evaluate_model, found = evaluate.evaluate, []
+
+    def keep(*arguments, **named):
+        results = evaluate_model(*arguments, **named)
+        found.append(dict(results))
+        return results
+
+    monkeypatch.setattr(evaluate, "evaluate", keep)
+    flags = {"task_name": "MNLI", "data_dir": str(tmp_path), "eval_every": 1}
+    flags |= {"do_train": True, "do_eval": True, "num_train_epochs": 1.0}
+    run(folder, "mnli", **flags)
+    during_training, at_the_end = found
+    for results in found:
+        assert np.sum(results["dev"]["confusion_matrix"]) == 3
+    assert "dev_mismatched" not in during_training
+    assert np.sum(at_the_end["dev_mismatched"]["confusion_matrix"]) == 2
+
+
+@pytest.mark.slow
+def test_early_stopping_ends_training_and_the_best_checkpoint_is_evaluated(
+    folder, caplog
+):
+    caplog.set_level("INFO", logger="absl")
+    flags = {"do_train": True, "num_train_epochs": 50.0, "eval_every": 5}
+    flags |= {"early_stopping": 3, "learning_rate": 0.0}
+    output = run(folder, "stopped", do_eval=True, **flags)
+    history = output / "eval_history.jsonl"
+    lines = history.read_text().splitlines(keepends=True)
+    # Nothing changes, so the first evaluation stays the best.
+    steps = [json.loads(line)["global_step"] for line in lines]
+    assert steps == [5, 10, 15, 20]
+    assert weights(output)["global_step"] == 20
+    assert "after step 20: accuracy was best at step 5" in caplog.text
+    assert re.search(r"Step 5: accuracy = 0\.\d+, eval_loss = \d", caplog.text)
+    results, best = json.loads(lines[0]), weights(output / "best")
+    assert read_json(output / "eval_results.json").items() >= results.items()
+    assert best["global_step"] == 5
+    assert not any(name.endswith("adam_m") for name in best)
+    # As if the run was killed between the last checkpoint and its evaluation.
+    history.write_text("".join(lines[:3]))
+    run(folder, "stopped", **flags)
+    assert history.read_text() == "".join(lines)
+    assert weights(output)["global_step"] == 20
+
+
+@pytest.mark.slow
+def test_frozen_weights_do_not_change_and_have_no_slots(folder):
+    output = run(folder, "frozen", do_train=True, freeze="embeddings,0")
+    before, after = weights(output, 0), weights(output)
+    prefixes = ("bert/embeddings/", "bert/encoder/layer_0/")
+    frozen = {name for name in after if name.startswith(prefixes)}
+    assert not any("adam" in name for name in frozen)
+    same = {n for n in before if np.array_equal(before[n], after[n])}
+    assert frozen <= same
+    assert any("/layer_1/" in name for name in before.keys() - same)
+
+
+@pytest.mark.slow
+def test_training_in_the_directory_of_the_model_resumes(folder, tmp_path):
+    initial = str(tmp_path / "bert_model.ckpt")
+    tf1.write(initial, random_weights())
+    for epochs, path in ((0.1, initial), (0.2, str(tmp_path))):
+        flags = {"init_checkpoint": path, "num_train_epochs": epochs}
+        run(folder, tmp_path, do_train=True, **flags)
+    assert weights(tmp_path)["global_step"] == 2
+
+
+@pytest.mark.slow
+def test_training_starts_from_a_model_with_other_heads(
+    folder, tmp_path, caplog
+):
+    pretrained = random_weights()
+    del pretrained["output_weights"], pretrained["output_bias"]
+    checkpoint = str(tmp_path / "bert.ckpt")
+    names = ("cls/predictions/output_bias", "cls/squad/output_bias")
+    heads = dict.fromkeys(names, np.zeros(20, np.float32))
+    heads["output_weights"] = np.zeros((3, 16), np.float32)  # Of 3 classes.
+    tf1.write(checkpoint, {**pretrained, **heads})
+    (tmp_path / "vocab.txt").write_text("other")
+    tokenizer_config = tmp_path / "tokenizer_config.json"
+    tokenizer_config.write_text('{"do_lower_case": false}')
+    flags = {"init_checkpoint": checkpoint, "num_train_epochs": 0.1}
+    output = run(folder, "pretrained", do_train=True, **flags)
+    recorded.assert_all_close(weights(output, 0), pretrained, rtol=0)
+    assert f"differs from {tmp_path}/vocab.txt" in caplog.text
+    warning = f"True, but the tokenizer_config.json of {checkpoint} has"
+    assert warning in caplog.text
+    with pytest.raises(InputError, match="missing: output_bias"):
+        run(folder, "other", do_eval=True, init_checkpoint=checkpoint)
+    tf1.write(checkpoint, pretrained)
+    with pytest.raises(InputError, match="not fine-tuned"):
+        run(folder, "other", do_eval=True, init_checkpoint=checkpoint)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("labels", "is_same"), [("01", True), ("10", False)])
+def test_output_layer_is_loaded_only_for_the_same_labels(
+    folder, tmp_path, caplog, monkeypatch, labels, is_same
+):
+    caplog.set_level("INFO", logger="absl")
+    checkpoint = str(tmp_path / "model.ckpt-1")
+    bias = np.array([3.0, 4.0], np.float32)
+    tf1.write(checkpoint, random_weights() | {"output_bias": bias})
+    described = {"kind": "text", "labels": [*labels]}
+    (tmp_path / "task.json").write_text(json.dumps(described))
+    flags = {"init_checkpoint": checkpoint, "num_train_epochs": 0.1}
+    output = run(folder, f"labels{labels}", do_train=True, **flags)
+    initial = weights(output, 0)["output_bias"].tolist()
+    assert initial == ([3.0, 4.0] if is_same else [0.0, 0.0])
+    message = "because the labels of .*model.ckpt-1 were 1, 0"
+    assert len(re.findall(message, caplog.text)) == (not is_same)
+    # A resumed run does not load it.
+    monkeypatch.setattr(loop, "train", lambda *_: None)
+    flags["num_train_epochs"] = 0.2
+    run(folder, f"labels{labels}", do_train=True, **flags)
+    assert len(re.findall(message, caplog.text)) == (not is_same)
+
+
+SCALED, RAW = {"target_mean": 5.0, "target_deviation": 3.0}, {}
+CLASSIFIER = {"labels": ["a", "b"]}
+
+
+@pytest.mark.parametrize("task_scale", [SCALED, RAW])
+@pytest.mark.parametrize("trained", [SCALED, RAW, CLASSIFIER])
+def test_output_layer_is_loaded_only_for_targets_in_the_same_unit(
+    tmp_path, caplog, trained, task_scale
+):
+    caplog.set_level("INFO", logger="absl")
+    described = {"kind": "text", "labels": [], **trained}
+    (tmp_path / "task.json").write_text(json.dumps(described))
+    checkpoint = f"{tmp_path}/model.ckpt-1"
+    regression = TextTask(task_type="regression", labels=(), **task_scale)
+    # The output layer of a classifier has another shape.
+    is_other = trained not in (task_scale, CLASSIFIER)
+    left_out = output_layer.weights_to_initialize(regression, checkpoint)
+    assert bool(left_out) == is_other
+    assert ("differently scaled targets" in caplog.text) == is_other
+
+
+@pytest.mark.parametrize(
+    ("every", "patience", "message"),
+    [
+        (7, 3, None),
+        (8, 3, "--early_stopping=3 has no effect: 31 .* only 4 evaluations"),
+        (31, 0, "single evaluation"),
+        (0, 0, None),
+    ],
+)
+def test_too_few_evaluations_are_a_warning(every, patience, message, caplog):
+    options = types.SimpleNamespace(eval_every=every, early_stopping=patience)
+    finetune._warn_of_few_evaluations(options, num_steps=31)
+    assert bool(caplog.text) == bool(message)
+    assert re.search(message or "", caplog.text)
+
+
+SEVEN = {"eval_batch_size": 7, "distribution_strategy": "mirrored"}
+RELEASED = "uncased_L-12_H-768_A-12/bert_model.ckpt"
+CASED = {"do_lower_case": False, "init_checkpoint": RELEASED}
+
+
+@pytest.mark.parametrize(
+    ("mode", "changes", "message"),
+    [
+        ("do_eval", {"task_name": "sts"}, "--task_name.*sts"),
+        ("do_eval", {"data_dir": "."}, r"dev\.tsv:2: .*'2'"),
+        ("do_train", {"num_train_epochs": 0.01}, "--num_train_epochs=0.01"),
+        ("do_eval", {}, "--init_checkpoint"),
+        ("do_eval", SEVEN, "--eval_batch_size.*7"),
+        # The batch size is not checked if it is not used.
+        ("do_predict", SEVEN, "--init_checkpoint"),
+        ("do_train", {"init_checkpoint": "x.ckpt"}, "missing: bert/embeddings"),
+        ("do_train", CASED, "lowercased model"),
+    ],
+)
+def test_unusable_flags_or_data_are_an_error_before_features_are_made(
+    folder, tmp_path, monkeypatch, mode, changes, message
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "dev.tsv").write_text("sentence\tlabel\ngood\t2\n")
+    tf1.write("x.ckpt", {"bert/x": np.zeros(2, np.float32)})
+    (tmp_path / RELEASED).parent.mkdir()
+    (tmp_path / f"{RELEASED}.index").touch()
+    with pytest.raises(InputError, match=message):
+        run(folder, tmp_path / "out", **{mode: True}, **changes)
+    # The number of steps is known only when the records are written.
+    if "num_train_epochs" not in changes:
+        assert not list(tmp_path.glob("out/*.tf_record"))
+    if "data_dir" in changes:
+        assert not (tmp_path / "out").exists()
+
+
+def test_flags_set_the_schedule_the_seed_and_the_rates_of_layers(
+    folder, monkeypatch
+):
+    seen, trainer = {}, loop.Trainer
+
+    def seen_trainer(*arguments):
+        seen.update(schedule=arguments[3], scales=arguments[-1])
+        return trainer(*arguments)
+
+    def batches(*_, **named):
+        seen.update(named)
+        raise StopIteration
+
+    monkeypatch.setattr(loop, "Trainer", seen_trainer)
+    monkeypatch.setattr(datasets, "finetuning_batches", batches)
+    flags = {"train_batch_size": 32, "num_train_epochs": 10.0, "seed": 7}
+    flags |= {"learning_rate": 2e-5, "layerwise_lr_decay": 0.5}
+    with pytest.raises(StopIteration):
+        run(folder, "flags", do_train=True, warmup_proportion=0.1, **flags)
+    assert seen["seed"] == 7
+    schedule = seen["schedule"]
+    assert schedule.num_train_steps == 50  # 160 / 32 * 10
+    rates = [float(schedule(tf.constant(step))) for step in (0, 1, 5, 49)]
+    # Section A.2 of the paper: warm-up, then linear decay, in 50 steps.
+    expected = [0.0, 2e-5 / 5, 2e-5 * 45 / 50, 2e-5 / 50]
+    np.testing.assert_allclose(rates, expected, rtol=1e-5)
+    # There are two layers between the embeddings and the task's weights.
+    assert seen["scales"]["bert/embeddings/word_embeddings"] == 0.5**3
+    assert seen["scales"]["output_weights"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("trained", "warns"),
+    [
+        ({"nsp": "none", "max_seq_length": 64}, True),
+        ({"nsp": "none", "max_seq_length": 128}, False),
+        # A second stage: earlier stages may have had longer sequences.
+        (
+            {"nsp": "none", "max_seq_length": 64, "init_checkpoint": "first"},
+            False,
+        ),
+        ({"task_name": "mrpc", "max_seq_length": 64}, False),
+    ],
+)
+def test_positions_that_pretraining_did_not_reach_are_a_warning(
+    tmp_path, caplog, trained, warns
+):
+    text = json.dumps({"options": trained})
+    (tmp_path / "train_options.json").write_text(text)
+    for checkpoint in (tmp_path, tmp_path / "model.ckpt-5"):
+        options = types.SimpleNamespace(
+            init_checkpoint=str(checkpoint), max_seq_length=128
+        )
+        caplog.clear()
+        finetune._warn_of_untrained_positions(options)
+        assert ("sequences of 64 tokens" in caplog.text) == warns

@@ -1,0 +1,410 @@
+"""run_pretraining.py: files, results, errors, and runs that resume."""
+
+import contextlib
+import dataclasses
+import json
+import math
+import os
+import re
+import shutil
+import signal
+import types
+
+import numpy as np
+import pytest
+from support import (
+    command_lines,
+    conversions,
+    pretraining_runs,
+    record_files,
+)
+from support.pretraining_runs import (
+    CONFIG,
+    WITHOUT_DROPOUT,
+    event_values,
+    results,
+    run,
+)
+from support.run_outputs import assert_same_weights, rewind, weights
+
+from official_bert.config import BertConfig
+from official_bert.errors import InputError
+from official_bert.inputs import datasets, records, tfrecords
+from official_bert.options import RunPretraining
+from official_bert.runs import checkpoints as run_directory
+from official_bert.sources.formats.tf1 import checkpoint as tf1
+from official_bert.training import checkpointing, loop, resuming
+
+VOCAB = ["[UNK]", "[CLS]", "[SEP]", *(f"w{i}" for i in range(27))]
+LOSSES = ("loss", "masked_lm_loss", "next_sentence_loss")
+
+
+def resume(folder, **changes):
+    return run(folder, **{"do_train": True, "num_train_steps": 8, **changes})
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The output directory of 8 steps of training, and an evaluation."""
+    folder = pretraining_runs.write(tmp_path_factory.mktemp("finished"))
+    (folder / "words.txt").write_text("\n".join(VOCAB) + "\n")
+    changes = {"do_eval": True, "vocab_file": str(folder / "words.txt")}
+    return resume(folder, keep_checkpoint_max=2, **changes)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A directory with a config and 40 records."""
+    return pretraining_runs.write(tmp_path)
+
+
+@pytest.fixture
+def copy(finished, folder):
+    """A copy of the finished run, as the output directory of `folder`."""
+    return shutil.copytree(finished, folder / "out")
+
+
+@pytest.fixture(autouse=True)
+def info_is_logged(caplog):
+    caplog.set_level("INFO", logger="absl")
+
+
+def test_training_writes_checkpoints_options_config_and_vocabulary(finished):
+    names = {path.name for path in finished.iterdir()}
+    parts = ("index", "data-00000-of-00001", "resume.json")
+    assert {n for n in names if not n.startswith("events.out.tfevents")} == {
+        *("checkpoint", "eval", "eval_results.txt", "train_options.json"),
+        *("bert_config.json", "vocab.txt"),
+        # The newest two.
+        *(f"model.ckpt-{step}.{part}" for step in (4, 8) for part in parts),
+    }
+    state = weights(finished)
+    assert state["global_step"] == 8
+    assert state["global_step"].dtype == np.int64
+    assert len(state) == 3 * 30 + 1
+    record = json.loads((finished / "train_options.json").read_text())
+    assert record["command"] == "run_pretraining.py"
+    assert record["options"]["train_batch_size"] == 8
+    assert (finished / "vocab.txt").read_text().split() == VOCAB
+
+
+def test_evaluation_writes_sorted_results_and_events(finished):
+    found = results(finished)
+    accuracies = ("masked_lm_accuracy", "next_sentence_accuracy")
+    assert list(found) == sorted([*LOSSES, *accuracies, "global_step"])
+    expected = {(8, n): found[n] for n in (*LOSSES, *accuracies)}
+    events = event_values(finished / "eval")
+    assert events == pytest.approx(expected, rel=1e-6)
+
+
+def test_training_learns_both_tasks_and_writes_their_curves(folder):
+    # With dropout, whether so small a model learns depends on the seed.
+    (folder / "bert_config.json").write_text(json.dumps(WITHOUT_DROPOUT))
+    output = run(folder, do_train=True, do_eval=True, num_train_steps=200)
+    assert results(output)["masked_lm_loss"] < 0.5 * math.log(30)
+    assert results(output)["next_sentence_accuracy"] > 0.9
+    others = ("gradient_norm", "learning_rate", "examples_per_second")
+    assert set(event_values(output)) == {
+        (step, name) for step in range(10, 201, 10) for name in LOSSES + others
+    }
+
+
+@pytest.mark.parametrize("seed", [0, 2**31 - 1])
+def test_seeds_that_tensorflow_treats_as_0_shuffle_the_data(folder, seed):
+    names = [str(folder / "train.tfrecord")]
+    data = records.RecordFiles(names, pretraining_runs.SCHEMA)
+
+    def first_ids(batches):
+        return next(iter(batches))["input_ids"].numpy().tolist()
+
+    def first_shuffled():
+        checkpointing.set_seed(seed)
+        return first_ids(datasets.training_batches(data, 20, seed=seed))
+
+    in_order = first_ids(datasets.evaluation_batches(data, 20, 2))
+    assert first_shuffled() == first_shuffled() != in_order
+
+
+@pytest.mark.slow
+def test_evaluations_during_training_do_not_change_it(folder, finished):
+    held_out = str(folder / "held_out.tfrecord")
+    record_files.write(held_out, pretraining_runs.make_examples(60)[40:])
+    flags = {"eval_file": held_out, "eval_every": 3, "do_eval": True}
+    output = resume(folder, eval_batch_size=4, **flags)
+    lines = (output / "eval_history.jsonl").read_text().splitlines()
+    history = [json.loads(line) for line in lines]
+    assert [entry["global_step"] for entry in history] == [3, 6, 8]
+    assert history[-1] == pytest.approx(results(output), rel=1e-6)
+    assert history[-1]["loss"] != results(finished)["loss"]
+    assert_same_weights(finished, output)
+
+
+@pytest.mark.slow
+def test_diverged_training_names_the_step_and_keeps_checkpoints(folder):
+    with pytest.raises(InputError, match=r"Received: nan at step \d+"):
+        run(folder, do_train=True, learning_rate=1e30)
+    assert (folder / "out" / "model.ckpt-0.index").exists()
+
+
+def damage_data(folder):
+    with open(folder / "train.tfrecord", "rb+") as file:
+        file.seek(file.seek(0, 2) // 2 + 50)  # Not in the header of a record.
+        file.write(b"????")
+
+
+def cut_fifth_example(folder):
+    path = folder / "train.tfrecord"
+    data = list(tfrecords.read(str(path)))
+    data[4] = data[4][:-20]
+    path.write_bytes(tfrecords.join(data, compress=False))
+
+
+def shrink_vocabulary(folder):
+    smaller = {**CONFIG, "vocab_size": 29}
+    (folder / "bert_config.json").write_text(json.dumps(smaller))
+
+
+ID_TOO_LARGE = r"record \d+: `.*ids` must .* vocab_size=29"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "changes", "message"),
+    [
+        (damage_data, {}, r"train\.tfrecord: record \d+ "),
+        (cut_fifth_example, {}, r"train\.tfrecord: record 5 "),
+        # Without XLA, TensorFlow itself reports the id on CPUs.
+        (shrink_vocabulary, {"jit_compile": True}, ID_TOO_LARGE),
+    ],
+)
+def test_records_that_cannot_be_used_are_an_error(
+    folder, change, changes, message
+):
+    change(folder)
+    with pytest.raises(InputError, match=message):
+        run(folder, do_train=True, **changes)
+
+
+def test_failed_evaluation_keeps_the_files_of_the_last_one(folder, copy):
+    run(folder, do_eval=True)
+    before = (copy / "eval_options.json").read_bytes()
+    cut_fifth_example(folder)
+    with pytest.raises(InputError, match="record 5 "):
+        run(folder, do_eval=True, max_eval_steps=2)
+    assert (copy / "eval_options.json").read_bytes() == before
+
+
+def test_empty_file_is_skipped_unless_it_is_the_only_one(folder, copy, caplog):
+    (folder / "empty.tfrecord").touch()
+    run(folder, do_eval=True, input_file=str(folder / "*.tfrecord"))
+    assert f"{folder}/empty.tfrecord" in caplog.text
+    with pytest.raises(InputError, match=r"empty\.tfrecord"):
+        run(folder, "no", do_train=True, input_file=f"{folder}/empty.tfrecord")
+
+
+MIRRORED = {"distribution_strategy": "mirrored"}
+PARTS = {**MIRRORED, "gradient_accumulation_steps": 2}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({**MIRRORED, "train_batch_size": 7}, "size=7 .* 2, .* of devices"),
+        ({**PARTS, "train_batch_size": 6}, r"size=6 .* 4, .*\(2\).*_steps=2"),
+        ({"vocab_file": "larger.txt"}, r"larger\.txt"),
+        ({"vocab_file": "other.txt"}, r"other\.txt"),
+        ({"bert_config_file": "heads.json"}, "`num_attention_heads` must be 2"),
+    ],
+)
+def test_cheap_checks_come_before_reading_records(
+    copy, folder, monkeypatch, changes, message
+):
+    monkeypatch.chdir(folder)
+    (folder / "train.tfrecord").write_bytes(b"no record")
+    (folder / "larger.txt").write_text("\n".join([*VOCAB, "more"]) + "\n")
+    (folder / "other.txt").write_text("\n".join([*VOCAB[:-1], "more"]) + "\n")
+    heads = json.dumps({**CONFIG, "num_attention_heads": 4})
+    (folder / "heads.json").write_text(heads)
+    files = sorted(os.listdir(copy))
+    with pytest.raises(InputError, match=message):
+        run(folder, do_train=True, **changes)
+    assert sorted(os.listdir(copy)) == files
+
+
+def test_only_dropout_and_initial_weights_may_change_on_resume(finished):
+    options = types.SimpleNamespace(
+        output_dir=str(finished), bert_config_file="new.json", vocab_file=None
+    )
+    may_change = set()
+    for name in [field.name for field in dataclasses.fields(BertConfig)]:
+        config = BertConfig.from_dict(CONFIG | {name: "new"})
+        with contextlib.suppress(InputError):
+            resuming.require_same_model(options, config)
+            may_change.add(name)
+    dropouts = {"hidden_dropout_prob", "attention_probs_dropout_prob"}
+    assert may_change == {*dropouts, "initializer_range"}
+
+
+def forget_last_checkpoint(run):
+    rewind(run, 4)
+
+
+def damage_last_checkpoint(run):
+    os.truncate(run / "model.ckpt-8.data-00000-of-00001", 100)
+
+
+def forget_resume_files(run):
+    """Like checkpoints of the original implementation."""
+    for path in [*run.glob("*.resume.json"), run / "model.ckpt-8.index"]:
+        path.unlink()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "seed", "logged"),
+    [
+        (forget_last_checkpoint, 2, "--seed=2 .*--seed=12345"),
+        (damage_last_checkpoint, 12345, r"WARNING.*model\.ckpt-8"),
+        (forget_resume_files, 12345, ""),
+    ],
+)
+def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(
+    finished, copy, folder, caplog, change, seed, logged
+):
+    change(copy)
+    resume(folder, seed=seed)
+    assert_same_weights(copy, finished)
+    assert f"Resuming from {copy / 'model.ckpt-4'}" in caplog.text
+    assert re.search(logged, caplog.text)
+
+
+@pytest.mark.slow
+def test_sigterm_saves_and_ends_the_run(finished, folder, monkeypatch, caplog):
+    def save(output_dir, step, *others):
+        if step == 4:
+            signal.raise_signal(signal.SIGTERM)
+        return original_save(output_dir, step, *others)
+
+    original_save = run_directory.save
+    monkeypatch.setattr(run_directory, "save", save)
+    with pytest.raises(SystemExit, match=r"^0$"):
+        resume(folder, do_eval=True)
+    # The signal came while step 4 was written, and later steps trained.
+    assert re.search(
+        r"Stopped by SIGTERM after step [5-8], saved as", caplog.text
+    )
+    files = {path.name for path in (folder / "out").iterdir()}
+    assert not files & {"eval_results.txt", "run.lock"}
+    monkeypatch.undo()
+    assert_same_weights(resume(folder), finished)
+
+
+def test_finished_run_is_not_trained_further(finished, copy, folder, caplog):
+    resume(folder, do_eval=True)
+    assert results(copy) == results(finished)
+    assert "step 8 of 8" in caplog.text
+    assert_same_weights(copy, finished)
+
+
+@pytest.mark.parametrize(
+    ("changes", "warnings"),
+    [
+        (
+            {"num_warmup_steps": 10, "do_eval": True},
+            [
+                "has no segment B",
+                "The evaluation is on the training data",
+                "not shorter than the training of 3 steps",
+            ],
+        ),
+        (
+            {"eval_file": "train.tfrecord", "nsp": "none"},
+            [
+                "--eval_file needs --do_eval or --eval_every",
+                "--eval_file is also training data",
+            ],
+        ),
+    ],
+)
+def test_flags_and_records_that_do_not_fit_each_other_give_warnings(
+    folder, caplog, monkeypatch, changes, warnings
+):
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(loop, "train", lambda *_: None)
+    examples = pretraining_runs.make_examples(8)
+    for example in examples:
+        example["segment_ids"] = [0] * 10
+    changes |= {"input_file": record_files.write("train.tfrecord", examples)}
+    run(folder, do_train=True, num_train_steps=3, **changes)
+    logged = [r.getMessage() for r in caplog.records if r.levelno > 20]
+    for message, warning in zip(logged, warnings, strict=True):
+        assert warning in message
+
+
+def test_training_prints_the_next_command(copy, folder, capsys):
+    end = (
+        "--learning_rate=3e-4 --train_file=labelled.csv --output_dir=finetuned"
+    )
+    for flags in (f"--model={copy}", f"--model={copy} --vocab_file=VOCAB_FILE"):
+        resume(folder)
+        command = f"  python run_classifier.py {flags} {end}"
+        lines = ["", "Fine-tune the model:", command]
+        assert capsys.readouterr().out.splitlines() == lines
+        (copy / "vocab.txt").unlink(missing_ok=True)
+    run(folder, do_eval=True)
+    assert "Fine-tune" not in capsys.readouterr().out
+
+
+def test_evaluation_uses_the_config_and_the_loss_of_the_run(copy, folder):
+    conversions.change_json(copy / "train_options.json", options={"nsp": "sop"})
+    line = f"--input_file={folder}/train.tfrecord --output_dir={copy}"
+    flags = f"--do_eval --max_seq_length=16 {line}"
+    options = command_lines.parse(RunPretraining, flags)
+    assert options.bert_config_file == str(copy / "bert_config.json")
+    assert options.nsp == "sop"
+    other = command_lines.parse(RunPretraining, f"{flags} --nsp=none")
+    assert other.nsp == "none"
+    with pytest.raises(InputError, match="--bert_config_file"):
+        command_lines.parse(RunPretraining, f"--do_train {line}")
+
+
+def test_loss_above_that_of_random_guesses_is_a_warning(copy, folder, caplog):
+    message = "worse than that of random guesses (3.40)"
+    run(folder, do_eval=True)
+    assert message not in caplog.text
+    bias = "cls/predictions/output_bias"
+    changed = weights(copy) | {bias: 50.0 * np.eye(30, dtype=np.float32)[0]}
+    state = run_directory.ResumeState(seed=1, examples_seen=64)
+    run_directory.save(str(copy), 9, changed, state, keep=1)
+    run(folder, do_eval=True)
+    assert message in caplog.text
+
+
+@pytest.mark.slow
+def test_init_checkpoint_initializes_weights_but_not_slots(finished, folder):
+    """The flag names a checkpoint or a run directory."""
+    prefix = str(finished / "model.ckpt-8")
+    output = run(folder, do_train=True, init_checkpoint=prefix)
+    start, name = weights(output, 0), "bert/pooler/dense/kernel"
+    np.testing.assert_array_equal(start[name], weights(finished)[name])
+    assert not start[f"{name}/adam_m"].any()
+    assert start["global_step"] == 0
+    output = run(folder, "eval", do_eval=True, init_checkpoint=str(finished))
+    assert results(output) == {**results(finished), "global_step": 0}
+    for flags in ({"init_checkpoint": str(folder)}, {}):
+        with pytest.raises(InputError, match=rf"--init_checkpoint.*{folder}"):
+            run(folder, "new", do_eval=True, **flags)
+
+
+@pytest.mark.slow
+def test_missing_or_unused_weights_are_errors_unless_allowed(finished, folder):
+    arrays = weights(finished)
+    bert = {n: a for n, a in arrays.items() if n.startswith("bert/")}
+    prefix = str(folder / "bert.ckpt")
+    head = {"output_weights": np.ones(2)}  # Of another task: ignored.
+    tf1.write(prefix, {**bert, **head, "another": np.ones(2)})
+    message = r"(?s)missing: cls/predictions.*unused: another\n"
+    with pytest.raises(InputError, match=message):
+        run(folder, do_train=True, init_checkpoint=prefix)
+    flags = {"may_initialize": "^cls/", "may_skip": "^another$"}
+    run(folder, do_train=True, init_checkpoint=prefix, **flags)

@@ -1,0 +1,237 @@
+"""Tables: TSV, CSV and JSON Lines become rows; errors name file and line."""
+
+import csv
+import logging
+
+import pytest
+
+from official_bert.errors import InputError
+from official_bert.io import tables
+
+
+def read(tmp_path, text, file_format, **options):
+    path = tmp_path / f"data.{file_format}"
+    path.write_bytes(text.encode())
+    return list(tables.read(str(path), file_format, **options))
+
+
+def numbered(**cells):
+    """Returns cells by name and by number."""
+    return {str(n): cell for n, cell in enumerate(cells.values())} | cells
+
+
+TWO_ROWS = [(2, numbered(a="1")), (5, numbered(a="2"))]
+UNNAMED = {"Unnamed: 0": "a", "Unnamed: 1": "b", "text": "c"}
+
+
+@pytest.mark.parametrize(
+    ("file_format", "text", "expected"),
+    [
+        (
+            "tsv",
+            '\ufefftext\tlabel\n"x\ty"z\r\n\n it\'s , \t\n',
+            [
+                (2, numbered(text='"x', label='y"z')),
+                (4, numbered(text=" it's , ", label="")),
+            ],
+        ),
+        ("tsv", "a\n1\n  \n\n2\n", TWO_ROWS),
+        ("csv", "a\n1\n  \n\n2\n", TWO_ROWS),
+        # A quoted empty cell is a row.
+        ("csv", 'a\n""\n\n"b"\n', [(2, numbered(a="")), (4, numbered(a="b"))]),
+        # As written by pandas: an unnamed index, then numbered columns.
+        (
+            "csv",
+            ",0,1,y\n7,a,b,c\n",
+            [(2, {"": "7", "0": "a", "1": "b", "2": "b", "3": "c", "y": "c"})],
+        ),
+        ("csv", ",,text\na,b,c\n", [(2, numbered(**UNNAMED))]),
+        (
+            "jsonl",
+            '\ufeff{"text": "é", "label": [1, "b"]}\n \n{"other": null}\r\n',
+            [(1, {"text": "é", "label": [1, "b"]}), (3, {"other": None})],
+        ),
+    ],
+)
+def test_rows_have_their_line_and_cells_by_name_and_number(
+    tmp_path, file_format, text, expected
+):
+    rows = read(tmp_path, text, file_format)
+    assert [(row.line, row.cells) for row in rows] == expected
+
+
+def test_csv_reads_what_python_writes(tmp_path):
+    cells = [
+        ["text", "label"],
+        ['He said "no", twice.', "a"],
+        ["two\nlines\n\nand a blank one", "b"],
+        ["plain", ""],
+        ["tab\there", " x "],
+        ["x" * 300_000, "long"],
+    ]
+    path = tmp_path / "data.csv"
+    with open(path, "w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file).writerows(cells)
+    rows = list(tables.read(str(path), "csv"))
+    assert [[row.cells["text"], row.cells["1"]] for row in rows] == cells[1:]
+    assert [row.line for row in rows] == [2, 3, 7, 8, 9]
+
+
+JSON_CELLS = (
+    '{"a": "x ", "n": 3, "f": 0.5, "t": true, "e": " ", "l": [], "s": "7", '
+    f'"two": "a\\nb", "big": {401 * "9"}, '
+    '"nan": NaN, "inf": -Infinity, "null": null}'
+)
+
+
+def test_cells_are_converted(tmp_path):
+    [row] = read(tmp_path, JSON_CELLS, "jsonl")
+    assert row.text("a") == "x "
+    names = [row.name(column) for column in ("a", "n", "f", "t", "big")]
+    assert names == ["x", "3", "0.5", "true", 401 * "9"]
+    assert [row.number(column) for column in "nfs"] == [3.0, 0.5, 7.0]
+
+
+@pytest.mark.parametrize(
+    ("method", "columns"),
+    [
+        ("text", ["n", "l", "null"]),
+        ("name", ["e", "two", "l", "nan", "inf", "null"]),
+        ("number", ["a", "e", "t", "l", "nan", "inf", "null", "big"]),
+        ("get", ["b"]),
+    ],
+)
+def test_cells_of_the_wrong_type_are_reported(tmp_path, method, columns):
+    [row] = read(tmp_path, JSON_CELLS, "jsonl")
+    for column in columns:
+        with pytest.raises(InputError, match=rf"jsonl:1: .*column '{column}'"):
+            getattr(row, method)(column)
+    with pytest.raises(InputError, match="'e' must not be empty: fill it in"):
+        row.name("e")
+
+
+def test_label_files_have_one_label_per_line(tmp_path):
+    path = tmp_path / "labels.txt"
+    path.write_bytes("\ufeffgood\r\n\n bad \nso so\n".encode())
+    assert tables.read_labels(str(path)) == ("good", "bad", "so so")
+    for text, message in [
+        ("good\nbad\ngood\n", "labels.txt:3: .*'good'.* line 1"),
+        ("\n", "labels.txt: "),
+    ]:
+        path.write_text(text)
+        with pytest.raises(InputError, match=message):
+            tables.read_labels(str(path))
+
+
+def test_written_tsv_is_read_by_python():
+    rows = [["id", "prediction"], ["1", "a b"], ["2\t3", 'two\n"lines"']]
+    text = tables.to_tsv(rows)
+    assert text.startswith("id\tprediction\n1\ta b\n")
+    lines = csv.reader(text.splitlines(keepends=True), delimiter="\t")
+    assert list(lines) == rows
+
+
+LONG = f"{','.join(map('x{}'.format, range(30)))}\na{',' * 29}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "message"),
+    [
+        ("Label,text\n1,a\n", "label", r"'label' \(--label_column\)\. Rec"),
+        ("Label,text\n1,a\n", "label", "Label, text. Did you mean 'Label'?"),
+        ("Label,text\n1,a\n", "2", "'2'.*Columns are counted from 0"),
+        ("text|label\na|1\n", "label", "'|' seems to separate .* commas"),
+        (LONG, "label", r"x9, \.\.\. and 20 more\. Set --label_column to one"),
+    ],
+)
+def test_missing_column_is_named_with_its_flag_and_a_near_match(
+    tmp_path, text, column, message
+):
+    flags = {"label": "--label_column"}
+    [row] = read(tmp_path, text, "csv", flags=flags)
+    with pytest.raises(InputError, match=message.replace("?", r"\?")):
+        row.get(column)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("text|label\ngood|1\nbad, really|0\n", 3),
+        ('text|label\n"a ""fine"" film"|1\n', 2),
+        ("text\tlabel\nbad, really\t0\n", 2),
+    ],
+)
+def test_message_suggests_the_separator_of_the_columns(tmp_path, text, line):
+    message = rf":{line}: .* seems to separate the columns\. .* tabs as \.tsv"
+    with pytest.raises(InputError, match=message):
+        list(read(tmp_path, text, "csv"))
+
+
+def test_semicolons_may_separate_columns_as_in_spreadsheets(tmp_path, caplog):
+    caplog.set_level(logging.INFO, logger="absl")
+    text = '\n"text";label\n"good; ""bad""";1\na, b;0\n;\n'
+    rows = read(tmp_path, text, "csv")
+    found = [(row.text("text"), row.text("label")) for row in rows]
+    assert found == [('good; "bad"', "1"), ("a, b", "0")]
+    assert "separated by ';'" in caplog.text
+    for separator in ";,|":  # As Excel may write it.
+        text = "sep=/\ntext/label\na/1\n".replace("/", separator)
+        for start, line in (("", 3), ("\n", 4)):
+            [row] = read(tmp_path, start + text, "csv")
+            found = (row.line, row.text("text"), row.text("label"))
+            assert found == (line, "a", "1")
+
+
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [
+        ('"text; long"\na\n', ["a"]),
+        ("text,label;stars\na,b\n", ["a", "b"]),
+        ("text,label\na;b,c;d\n", ["a;b", "c;d"]),
+        # The header and the numbers have commas.
+        ("text, free;price\na, b;1,50\n", ["a, b", "1,50"]),
+        ('text, free;price\n"a;\n\nb";1,50\n', ["a;\n\nb", "1,50"]),
+    ],
+)
+def test_separator_divides_all_first_rows_into_the_same_columns(
+    tmp_path, text, cells
+):
+    [row] = read(tmp_path, text, "csv")
+    numbers = [str(number) for number in range(len(row.columns))]
+    assert [row.cells[number] for number in numbers] == cells
+    style = tables.csv_style(str(next(tmp_path.iterdir())))
+    assert style == (";" if "price" in text else ",", "")
+
+
+def test_empty_row_between_others_is_ignored_with_a_warning(tmp_path, caplog):
+    read(tmp_path, "text,label\na,1\n,\n", "csv")
+    assert not caplog.text
+    rows = read(tmp_path, "text,label\na,1\n,\nb,0\n,\nc,1\n,\n", "csv")
+    assert [row.line for row in rows] == [2, 4, 6]
+    assert caplog.text.count("Empty rows are ignored") == 1
+    assert ":3: the row is empty" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [
+        ("1.399,50 €", 1399.5),
+        ("$1,399.50", 1399.5),
+        ("0,5", 0.5),
+        ("12 %", 12.0),
+        (7, 7.0),
+        ("a", None),
+        (None, None),
+    ],
+)
+def test_numbers_of_other_formats_are_recognized(cell, number):
+    assert tables.plain_number(cell) == number
+
+
+def test_long_value_is_cut_in_a_message(tmp_path):
+    [row] = read(tmp_path, f"label\n{'x' * 30000}\n", "csv")
+    labels = list(map(str, range(9999)))
+    with pytest.raises(InputError) as caught:
+        row.require_label("label", row.name("label"), labels)
+    assert len(str(caught.value)) < 500
+    assert "8, 9, ... and 9989 more" in str(caught.value)

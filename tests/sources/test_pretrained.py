@@ -1,0 +1,447 @@
+"""Models by name: directories of all formats, the Hub's protocol, errors."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import keras
+import numpy as np
+import pytest
+from support import ROOT, command_lines, conversions, hub_server
+
+from official_bert.config import BertConfig
+from official_bert.errors import InputError
+from official_bert.modeling.encoder import Bert
+from official_bert.modeling.pretraining_model import PretrainingModel
+from official_bert.options import ExtractFeatures, Predict, RunPretraining
+from official_bert.sources import model_formats, pretrained
+from official_bert.tokenization import Tokenizer
+
+FORMATS = ["tf1", "huggingface", "keras_hub"]
+
+
+@pytest.fixture(autouse=True)
+def directory(tmp_path, monkeypatch):
+    """An empty working directory, with an empty cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """{format: directory} of one random pre-trained model."""
+    folder = tmp_path_factory.mktemp("models")
+    conversions.released(folder / "tf1", "masked_lm", hidden_dropout_prob=0.1)
+    for name in FORMATS[1:]:
+        conversions.convert(input=folder / "tf1", output=folder / name, to=name)
+    return {name: folder / name for name in FORMATS}
+
+
+def weights_of(model):
+    return {weight.path: weight.numpy() for weight in model.weights}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_model_of_any_format_has_the_weights_of_its_source(models, name):
+    stored, directory = conversions.arrays_of(models["tf1"]), str(models[name])
+    bert = Bert.from_pretrained(directory)
+    for path, array in weights_of(bert).items():
+        if not path.startswith("bert/pooler/"):
+            np.testing.assert_array_equal(array, stored[path])
+    model = PretrainingModel.from_pretrained(directory)
+    path = "cls/predictions/output_bias"
+    np.testing.assert_array_equal(weights_of(model)[path], stored[path])
+    config_file = str(models["tf1"] / "bert_config.json")
+    expected = BertConfig.from_json_file(config_file).to_dict()
+    found = model.config.to_dict()
+    del expected["initializer_range"]  # Not in KerasHub's presets.
+    assert expected.items() <= found.items()
+    tokenizer = Tokenizer.from_pretrained(directory)
+    assert tokenizer.tokenize("AB c") == ["[UNK]", "c"]
+
+
+def test_frozen_and_renamed_encoders_have_the_same_weights(models):
+    directory, ids = str(models["tf1"]), np.array([[1, 2]])
+    frozen = Bert.from_pretrained(directory, trainable=False)
+    renamed = Bert.from_pretrained(directory, name="encoder")
+    expected = Bert.from_pretrained(directory)(ids).pooled_output
+    inputs = keras.Input([None], dtype="int32")
+    outputs = [bert(inputs).pooled_output for bert in (frozen, renamed)]
+    model = keras.Model(inputs, outputs)
+    for found in model(ids):
+        np.testing.assert_array_equal(found, expected)
+    trained = {w.path.split("/")[0] for w in model.trainable_variables}
+    assert trained == {"encoder"}
+
+
+@pytest.mark.parametrize("model_class", [Bert, PretrainingModel])
+def test_saved_model_is_loaded_with_its_tokenizer(models, model_class):
+    tokenizer = Tokenizer.from_pretrained(models["tf1"], do_lower_case=False)
+    model = model_class.from_pretrained(models["tf1"], name="mine")
+    for weight in model.weights:
+        weight.assign_add(np.ones(weight.shape))
+    model.save_pretrained("saved", tokenizer)
+    loaded = model_class.from_pretrained("saved", name="mine")
+    for path, array in weights_of(model).items():
+        np.testing.assert_array_equal(weights_of(loaded)[path], array)
+    assert loaded.config == model.config
+    found = pretrained.find("saved")
+    assert (found.vocab_file, found.do_lower_case) == ("saved/vocab.txt", False)
+    assert Tokenizer.from_pretrained("saved").vocab == tokenizer.vocab
+    model_class(model.config).save_pretrained("new")
+    assert os.path.exists("new/bert_model.ckpt.index")
+    other = model_class(dataclasses.replace(model.config, vocab_size=9))
+    for tokenizer_of_another_model in (None, tokenizer):
+        with pytest.raises(InputError, match=r"vocab\.txt: \d+ tokens exceed"):
+            other.save_pretrained("saved", tokenizer_of_another_model)
+    with pytest.raises(InputError, match="must be a `Tokenizer`"):
+        model.save_pretrained("saved", "bert_tiny_demo")
+
+
+def test_model_is_not_saved_in_a_run_directory(models):
+    os.mkdir("run")
+    pathlib.Path("run/train_options.json").write_text("{}")
+    with pytest.raises(InputError, match="run is a run directory"):
+        Bert.from_pretrained(models["tf1"]).save_pretrained("run")
+    assert os.listdir("run") == ["train_options.json"]
+
+
+def test_checkpoint_with_its_config_comes_before_other_formats(models):
+    for name in ("tf1", "huggingface"):
+        shutil.copytree(models[name], "model", dirs_exist_ok=True)
+    assert model_formats.detect("model", "") == "checkpoint"
+    assert pretrained.find("model").init_checkpoint == "model/bert_model.ckpt"
+    os.remove("model/bert_config.json")
+    assert model_formats.detect("model", "") == "huggingface"
+    assert pretrained.find("model").init_checkpoint == "model"
+
+
+def test_missing_heads_are_newly_initialized_with_a_warning(models, caplog):
+    PretrainingModel.from_pretrained(str(models["huggingface"]))
+    assert "newly initialized" in caplog.text
+    assert "cls/seq_relationship/output_bias" in caplog.text
+    assert "cls/predictions" not in caplog.text
+
+
+def test_best_checkpoint_has_the_config_of_its_run(models):
+    shutil.copytree(models["tf1"], "run/best")
+    for name in ("bert_config.json", "vocab.txt"):
+        os.rename(f"run/best/{name}", f"run/{name}")
+    found = pretrained.find("run/best/")
+    assert found.bert_config_file == "run/bert_config.json"
+    assert found.vocab_file == "run/vocab.txt"
+
+
+def test_model_trained_from_a_hub_module_has_no_config(models):
+    shutil.copytree(models["tf1"], "run")
+    os.remove("run/bert_config.json")
+    pathlib.Path("run/task.json").write_text('{"hub_module": "m"}')
+    with pytest.raises(InputError, match="trained from a TF Hub module"):
+        pretrained.find("run")
+
+
+def test_casing_follows_files_then_name_then_vocabulary(directory, models):
+    def casing(name="model", vocab="a b", config="{}"):
+        shutil.copytree(models["tf1"], name, dirs_exist_ok=True)
+        lines = "\n".join(["[UNK]", *vocab.split()])
+        (directory / name / "vocab.txt").write_text(lines)
+        (directory / name / "tokenizer_config.json").write_text(config)
+        lower = pretrained.find(name).do_lower_case
+        assert pretrained.run_files(name).do_lower_case == lower
+        return lower
+
+    assert casing()
+    assert not casing(vocab="A b")
+    assert not casing(vocab="Москва река")
+    assert not casing(vocab="में")  # Lower-casing removes the vowel signs.
+    assert casing("uncased_L-2_H-128_A-2", "A b")
+    assert not casing("cased_L-12_H-768_A-12")
+    assert not casing("cased", config='{"do_lower_case": false}')
+    remote = f"file://{directory}/cased"
+    assert not pretrained.find(remote).do_lower_case
+
+
+def test_vocabulary_is_read_from_tokenizer_json(models):
+    shutil.copytree(models["huggingface"], "model")
+    os.remove("model/vocab.txt")
+    with pytest.raises(InputError, match=r"neither vocab\.txt"):
+        Tokenizer.from_pretrained("model")
+    tokens = {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "hello": 3}
+    content = {"model": {"type": "WordPiece", "vocab": tokens}}
+    pathlib.Path("model/tokenizer.json").write_text(json.dumps(content))
+    assert Tokenizer.from_pretrained("model").vocab == tokens
+
+
+@pytest.mark.parametrize(
+    ("options_class", "line"),
+    [
+        (RunPretraining, "--output_dir=b --do_train --max_seq_length=6"),
+        (ExtractFeatures, "--output_file=b --max_seq_length=6 --layers=-1"),
+        (Predict, "--fill_mask"),
+    ],
+)
+def test_model_sets_the_flags_that_are_omitted(models, options_class, line):
+    pathlib.Path("a").write_text("a")
+    model = models["tf1"]
+    line += f" --input_file=a --model={model}"
+    found = command_lines.parse(options_class, line)
+    assert found.bert_config_file == str(model / "bert_config.json")
+    assert found.vocab_file == str(model / "vocab.txt")
+    assert found.init_checkpoint == str(model / "bert_model.ckpt")
+    shutil.copy(model / "vocab.txt", "other.txt")
+    found = command_lines.parse(options_class, f"{line} --vocab_file=other.txt")
+    assert found.vocab_file == "other.txt"
+
+
+def test_model_without_vocabulary_needs_one_which_shows_its_casing(models):
+    shutil.copytree(models["tf1"], "model")
+    os.remove("model/vocab.txt")
+    for token, is_uncased in (("cat", True), ("Cat", False)):
+        pathlib.Path("other.txt").write_text(f"{token}\n")
+        found = pretrained.find("model", "other.txt")
+        assert (found.vocab_file, found.do_lower_case) == ("", is_uncased)
+    line = "--input_file=a --output_file=b --model=model"
+    with pytest.raises(InputError, match="--vocab_file is required"):
+        command_lines.parse(ExtractFeatures, line)
+
+
+def test_omitted_model_is_an_error_that_names_both_flags():
+    with pytest.raises(InputError, match="--model or --bert_config_file"):
+        command_lines.parse(RunPretraining, "--input_file=a --output_dir=b")
+
+
+def test_model_list_shows_all_released_models(capsys):
+    with pytest.raises(SystemExit) as stop:
+        command_lines.parse(ExtractFeatures, "--model=list")
+    assert not stop.value.code
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 35
+    assert lines[1].split()[:2] == ["bert_tiny_demo", "2"]
+    row = "cased_L-24_H-1024_A-16 24 1024 16 cased google-bert/bert-large-cased"
+    assert row.split() in [line.split() for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("uncased_L-2_H-129_A-2", r"Did you mean uncased_L-2_H-128_A-2\?"),
+        ("bert-base-cased", r"Did you mean cased_L-12_H-768_A-12\?"),
+        ("./nope", "'./nope' must be a directory, the name of a released"),
+        ("a/b/c", "'a/b/c' must be a directory, the name of a released mod"),
+        ("", "'' must be a directory"),
+    ],
+)
+def test_unknown_name_is_an_error(model, message):
+    with pytest.raises(InputError, match=message):
+        pretrained.find(model)
+
+
+def test_checkpoint_prefix_as_a_model_is_an_error(tmp_path):
+    (tmp_path / "bert_model.ckpt.index").touch()
+    with pytest.raises(InputError, match="For a checkpoint, pass its direct"):
+        pretrained.find(str(tmp_path / "bert_model.ckpt"))
+
+
+class Hub:
+    """A server of models, and processes that use it with an empty cache."""
+
+    def __init__(self, server, folder, models):
+        self.server, self.folder, self.models = server, folder, models
+
+    def add(self, repository, source="huggingface", *without):
+        """Adds a repository with the files of a directory."""
+        ignore = shutil.ignore_patterns(*without)
+        root = self.server.root / repository
+        return shutil.copytree(self.models[source], root, ignore=ignore)
+
+    def run(self, *arguments, **environment):
+        """Runs Python in a process that uses the server."""
+        self.server.requests.clear()
+        line = [sys.executable, *arguments]
+        with subprocess.Popen(
+            line,
+            env=os.environ | self.server.environment(self.folder) | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as self.process:
+            streams = self.process.communicate()
+        status = self.process.returncode
+        return subprocess.CompletedProcess(line, status, *streams)
+
+    def find(self, model, **environment):
+        """Finds a model and downloads its weights; returns files or error."""
+        lines = [
+            "import sys",
+            "from official_bert.sources import pretrained",
+            "found = pretrained.find(sys.argv[1])",
+            "pretrained.download_weights(sys.argv[1], found.init_checkpoint)",
+            "print(*found, sep='\\n')",
+        ]
+        done = self.run("-c", "\n".join(lines), model, **environment)
+        if done.returncode:
+            return done.stderr.strip().rpartition("\n")[2]
+        return pretrained.ModelFiles(*done.stdout.splitlines())
+
+    def has(self, found, source="huggingface", name="model.safetensors"):
+        """Whether the found files contain the weights of a model."""
+        directory = pathlib.Path(found.init_checkpoint)
+        path = (directory if directory.is_dir() else directory.parent) / name
+        return path.read_bytes() == (self.models[source] / name).read_bytes()
+
+
+@pytest.fixture
+def hub(directory, models):
+    os.mkdir("served")
+    with hub_server.serving(directory / "served") as server:
+        yield Hub(server, directory, models)
+
+
+RELEASED = "uncased_L-2_H-128_A-2"
+REPOSITORY = f"google/bert_{RELEASED}"
+
+
+@pytest.mark.slow
+def test_released_model_is_downloaded_once_and_found_offline(hub):
+    assert f"{RELEASED}.zip, and pass" in hub.find(RELEASED, HF_HUB_OFFLINE="1")
+    hub.add(REPOSITORY)
+    found = hub.find(RELEASED)
+    assert hub.has(found)
+    gets = [path for method, path in hub.server.requests if method == "GET"]
+    assert sum(path.endswith("model.safetensors") for path in gets) == 1
+    assert hub.find(f"{REPOSITORY}@{hub_server.COMMIT}") == found
+    assert not any("resolve" in path for _, path in hub.server.requests)
+    assert hub.find(RELEASED, HF_HUB_OFFLINE="1") == found
+    assert hub.server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("source", "weights"),
+    [
+        ("tf1", "bert_model.ckpt.data-00000-of-00001"),
+        ("keras_hub", "model.weights.h5"),
+    ],
+)
+def test_repository_of_any_format_is_downloaded(hub, source, weights):
+    hub.add("owner/name", source)
+    found = hub.find("owner/name")
+    assert pathlib.Path(found.vocab_file).exists()
+    assert hub.has(found, source, weights)
+
+
+@pytest.mark.slow
+def test_download_that_ends_early_is_completed_by_the_next_run(hub):
+    hub.add("owner/name")
+    hub.server.cut_after = 1000
+    assert "owner/name cannot be downloaded" in hub.find("owner/name")
+    error = hub.find("owner/name", HF_HUB_OFFLINE="1")
+    assert "HF_HUB_OFFLINE" in error
+    hub.server.cut_after = None
+    assert hub.has(hub.find("owner/name"))
+
+
+@pytest.mark.slow
+def test_killed_download_is_completed_by_the_next_run(hub, directory):
+    weights = hub.add("owner/name") / "model.safetensors"
+    # huggingface_hub writes 10 MiB at a time.
+    weights.write_bytes(os.urandom(25 * 2**20))
+    sizes = []
+
+    def kill():
+        deadline = time.monotonic() + 60
+        while not sum(sizes) and time.monotonic() < deadline:
+            partial = directory.rglob("*.incomplete")
+            sizes[:] = [path.stat().st_size for path in partial]
+            time.sleep(0.01)
+        hub.process.kill()
+
+    hub.server.cut_after, hub.server.at_cut = 15 * 2**20, kill
+    hub.find("owner/name")
+    assert hub.process.returncode == -signal.SIGKILL
+    assert 0 < sum(sizes) < weights.stat().st_size
+    error = hub.find("owner/name", HF_HUB_OFFLINE="1")
+    assert "owner/name cannot be downloaded" in error
+    assert "HF_HUB_OFFLINE" in error
+    hub.server.cut_after = None
+    completed = hub.find("owner/name").init_checkpoint
+    names = os.listdir(completed)
+    assert {*names, "README.md"} == {*os.listdir(weights.parent)}
+    for name in names:
+        expected = (weights.parent / name).read_bytes()
+        assert pathlib.Path(completed, name).read_bytes() == expected
+
+
+@pytest.mark.slow
+def test_weights_that_are_only_a_pickle_are_an_error(hub):
+    for repository, message in [
+        ("owner/name", "owner/name/pytorch_model.bin is a pickle.*safe_serial"),
+        (REPOSITORY, f"bert_models/2020_02_20/{RELEASED}.zip"),
+    ]:
+        folder = hub.add(repository, "huggingface", "*.safetensors")
+        (folder / "pytorch_model.bin").write_bytes(b"pickle")
+        assert re.search(message, hub.find(repository))
+    with pytest.raises(InputError, match="is a pickle"):
+        pretrained.find(str(folder))
+    assert not any(path.endswith(".bin") for _, path in hub.server.requests)
+
+
+@pytest.mark.parametrize("name", ["model.keras", "model.weights.h5"])
+def test_keras_file_is_an_error(tmp_path, name):
+    path = tmp_path / name
+    path.touch()
+    with pytest.raises(InputError, match=f"{name} is a Keras file"):
+        pretrained.find(path)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("owner/other", "owner/other is neither a directory nor a repository"),
+        ("owner/private", "owner/private requires permission"),
+        ("owner/gpt", '`model_type` must be "bert".*"gpt2"'),
+        ("owner/empty", "owner/empty has no weights"),
+        ("owner/gpt@v2", "owner/gpt has no revision v2"),
+    ],
+)
+def test_repository_that_cannot_be_used_is_an_error(hub, model, message):
+    hub.server.restricted = ("owner/private",)
+    gpt = hub.add("owner/gpt")
+    conversions.change_json(gpt / "config.json", model_type="gpt2")
+    hub.add("owner/empty", "huggingface", "*.safetensors")
+    error = hub.find(model)
+    assert error.startswith("official_bert.errors.InputError: ")
+    assert re.search(message, error)
+
+
+@pytest.mark.slow
+def test_missing_column_is_an_error_before_weights_are_downloaded(hub):
+    hub.add("owner/name")
+    pathlib.Path("a.csv").write_text("text,label\ngood,1\nbad,0\n")
+    line = ["--train_file=a.csv", "--output_dir=out", "--text_column=txet"]
+    command = str(ROOT / "run_classifier.py")
+    done = hub.run(command, "--model=owner/name", *line)
+    assert "'txet' (--text_column)" in done.stderr
+    assert done.returncode == 1
+    gets = [path for method, path in hub.server.requests if method == "GET"]
+    assert any(path.endswith("config.json") for path in gets)
+    assert not any(path.endswith("model.safetensors") for path in gets)
+
+
+@pytest.mark.slow
+def test_conversion_takes_a_repository(hub, models, directory):
+    hub.add("owner/name")
+    line = ["--input=owner/name", "--to=tf1", "--output=converted"]
+    done = hub.run(str(ROOT / "convert_checkpoint.py"), *line)
+    assert done.returncode == 0, done.stderr
+    expected = conversions.arrays_of(models["tf1"])
+    for name, array in conversions.arrays_of(directory / "converted").items():
+        if not name.startswith("bert/pooler/"):
+            np.testing.assert_array_equal(array, expected[name])

@@ -1,0 +1,351 @@
+"""The user's own data in one command: settings that --train_file detects."""
+
+import dataclasses
+import json
+import logging
+
+import numpy as np
+import pytest
+from support import command_lines, tiny
+from support.run_outputs import read_json, read_json_lines
+
+from official_bert import tasks
+from official_bert.commands import run_classifier
+from official_bert.errors import InputError
+from official_bert.io import files
+from official_bert.options import RunClassifier
+from official_bert.sources.formats.tf1 import checkpoint as tf1
+from official_bert.tasks import detection
+from official_bert.tasks.own_texts import fit_max_seq_length
+
+
+def parse(folder, *flags):
+    """Returns the options of a command line with a tiny model."""
+    tiny.write_model_files(folder, tiny.CONFIG)
+    files = command_lines.files_of_run(folder, "out").items()
+    given = [f"--{name}={value}" for name, value in files]
+    return command_lines.parse(RunClassifier, " ".join([*given, *flags]))
+
+
+def complete(folder, name, text, *flags):
+    """Writes a training file; returns the detected options."""
+    (folder / name).write_text(text, encoding="utf-8")
+    options = parse(folder, f"--train_file={folder / name}", *flags)
+    return detection.detect_omitted(options)
+
+
+def table(*rows, header="review,stars"):
+    return "\n".join([*filter(None, [header]), *rows]) + "\n"
+
+
+REVIEWS = [f"it is good {i},{i % 2}" for i in range(20)]
+
+
+def test_train_file_sets_actions_and_defaults(tmp_path):
+    found = complete(tmp_path, "a.csv", table(*REVIEWS))
+    actions = (found.do_train, found.do_eval, found.do_predict)
+    assert actions == (True, True, False)
+    assert (found.task_name, found.task_type) == ("csv", "classification")
+    assert (found.text_a_column, found.label_column) == ("review", "stars")
+    assert found.pad_to == "bucket"
+    assert fit_max_seq_length(found).max_seq_length == 8
+    assert found.has_header is True
+
+
+def test_given_flags_override_detected_values(tmp_path):
+    flags = [
+        *("--text_column=stars", "--label_column=review", "--pad_to=max"),
+        *("--task_type=multilabel", "--max_seq_length=32", "--nodo_eval"),
+    ]
+    found = complete(tmp_path, "a.csv", table(*REVIEWS), *flags)
+    assert (found.text_a_column, found.label_column) == ("stars", "review")
+    assert (found.task_type, found.pad_to) == ("multilabel", "max")
+    assert (found.max_seq_length, found.do_eval) == (32, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("a.xlsx", "Save the sheet as CSV"),
+        ("a.json", "one JSON object per line"),
+        ("a.txt", "--task_name=tagging"),
+    ],
+)
+def test_files_of_other_formats_are_an_error_with_advice(
+    tmp_path, name, message
+):
+    with pytest.raises(InputError, match=rf"{name} must end in .*{message}"):
+        complete(tmp_path, name, "a")
+
+
+def test_task_name_is_required_without_train_file(tmp_path):
+    with pytest.raises(InputError, match="--task_name=MRPC needs --data_dir"):
+        parse(tmp_path, "--do_train --task_name=MRPC")
+    with pytest.raises(InputError, match="--train_file or --data_dir is req"):
+        parse(tmp_path, "--do_train")
+
+
+@pytest.mark.parametrize(
+    ("first", "others", "expected"),
+    [
+        ("text,label", ["good,pos", "bad,neg"], True),
+        (",text,label", ["0,good,pos", "1,bad,neg"], True),
+        ("How good is it, from 1 to 5?,text", ["1,a", "5,b"], True),
+        ("text,label,,", ["good,pos,,", "bad,neg,,"], True),
+        ("fine,pos", ["good,pos", "bad,neg"], False),
+        ("fine,1", ["good,1", "bad,0"], False),
+        ("it was a long and boring film,sad", ["so good,fun"], False),
+    ],
+)
+def test_header_is_distinguished_from_data(first, others, expected):
+    rows = [line.split(",") for line in (first.replace(", ", " "), *others)]
+    assert detection.looks_like_header(rows[0], rows[1:]) is expected
+
+
+def test_columns_given_by_number_do_not_lose_the_first_row(tmp_path, caplog):
+    caplog.set_level("INFO", logger="absl")
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.csv").write_text("1,good\n0,bad\n1,fine\n")
+    flags = {"text_a_column": "1", "label_column": "0", "task_name": "csv"}
+    options = tiny.options(tmp_path, **flags)
+    task = tasks.get(detection.detect_omitted(options))
+    assert len(task.data.read("train")) == len(task.data.read("dev")) == 3
+    assert "train.csv:1: this line is data" in caplog.text
+    (tmp_path / "train.csv").write_text("stars,review\n1,good\n0,bad\n")
+    task = tasks.get(detection.detect_omitted(options))
+    assert len(task.data.read("train")) == 2
+    assert "train.csv:1: this line is the header" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "columns"),
+    [
+        ("id,text,label,date", "{i},good cat {i},x,2020", ("text", "label")),
+        ("what,mood", "good cat {i},x", ("what", "mood")),
+        ("0.5,good cat {i}", "1.5,bad dog {i}", ("1", "0")),
+    ],
+)
+def test_columns_are_detected(tmp_path, header, row, columns):
+    rows = [row.format(i=i) for i in range(9)]
+    text = table(*rows, header=header.format(i="?"))
+    found = complete(tmp_path, "a.csv", text)
+    assert (found.text_a_column, found.label_column) == columns
+
+
+LIST = """text,label\ngood {i},"['pos', 'film']"\n"""
+COLUMNS = ("--text_column=text", "--label_column=label")
+SAME_COLUMN = ("--text_column=text", "--label_column=text")
+REGRESSION, MULTILABEL = ["--task_type=regression"], ["--task_type=multilabel"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "flags", "message"),
+    [
+        ("a,b,label\nc {i},d {i},1", [], "--text_column .*: a, b, lab"),
+        ("text,u,v\ngood {i},1,2", [], "--label_column .* columns: u, v"),
+        ("question,A,B,x\ngood {i},c,d,A", [], "--task_name=choices"),
+        ("text\ngood {i}", [], "csv: .* a column of labels.* one column"),
+        ("My films,\ngood {i},x", [], "csv:1: .* single cell, 'My films'"),
+        (",My films\ngood {i},x", [], "csv:1: .* single cell, 'My films'"),
+        ("text,label\na {i},$1{i}.5", [], r"csv:2: .* '\$10\.5' .* 9 such"),
+        ("text;label\na {i};{i},5", [], "csv: 'label': .*'0,5'.* point"),
+        ("text;label\na {i};{i},5", REGRESSION, r"csv:2: .* 1399\.5, without"),
+        ("text,label\na {i},1", SAME_COLUMN, "--text_column=text must differ"),
+        ("label,text\na {i},b", COLUMNS, "'label' .* 9 .* 'text' .* swapped"),
+        ("text,label\na {i},{i}x", COLUMNS, "'label' of .*--dev_share=0"),
+        ("text,label\na {i},[]", [], "csv:2: column 'label' must .* write a,b"),
+        (LIST, [], "csv:2: column 'label' must .* write a,b"),
+        (LIST, MULTILABEL, "csv:2: column 'label' must .* such as a,b"),
+        ('text,label\na {i},"[1, 2]"', MULTILABEL, "csv:2: .* such as a,b"),
+    ],
+)
+def test_ambiguous_tables_are_an_error(tmp_path, lines, flags, message):
+    header, row = lines.splitlines()
+    text = table(*(row.format(i=i) for i in range(9)), header=header)
+    with pytest.raises(InputError, match=message):
+        tasks.get(complete(tmp_path, "a.csv", text, *flags))
+
+
+def test_all_rows_with_wrong_labels_are_reported_together(tmp_path):
+    rows = [f"text {i},{'n/a' if i % 4 == 1 else i}" for i in range(9)]
+    text = table(*rows, header="text,label")
+    message = r"a\.csv:3: .* 'n/a'\. 2 of 9 rows .* errors: lines 3, 7\."
+    with pytest.raises(InputError, match=message):
+        tasks.get(complete(tmp_path, "a.csv", text, *REGRESSION))
+
+
+def lists(separator):
+    labels = (f'"x{separator}y"', "x", "y")
+    return [f"{text},{label}" for text in "abc" for label in labels]
+
+
+EMPTY = ["NaN,x", "a,x", ",y", "b,nan", "c,y", "d,nan"]
+# Empty texts and labels that differ in case have their own warnings.
+AMBIGUOUS = ["a,x", "a,y", "b,x", "b,y", "c,x", "c,X", ",x", ",y"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "flags", "message"),
+    [
+        (lists(","), [], "Labels such as 'x,y' contain ','"),
+        (lists(";"), [], "Labels such as 'x;y' contain ';'"),
+        (lists(";"), MULTILABEL, "Labels such as 'x;y' contain ';'"),
+        (EMPTY, [], "2 of 6 texts are empty"),
+        (EMPTY, [], "2 of 6 labels are empty, NaN or null: lines 5, 7"),
+        (AMBIGUOUS, [], "(number of such texts: 2, such as 'a')"),
+        (REVIEWS, [], "(otherwise: --task_type=regression)"),
+    ],
+)
+def test_data_that_make_results_unreliable_are_reported(
+    tmp_path, caplog, rows, flags, message
+):
+    caplog.set_level(logging.INFO, logger="absl")
+    text = table(*rows, header="text,label")
+    tasks.get(complete(tmp_path, "a.csv", text, "--dev_share=0.5", *flags))
+    assert message in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["good", "bad"], "classification"),
+        (["1", "5", "3"] * 9, "classification"),
+        ([True, False], "classification"),
+        (["1.0", "0.0", ""] * 9, "classification"),
+        ([f"{n}_{n}" for n in range(1000)], "classification"),
+        (["1.5", "2"], "regression"),
+        ([0.25, 1], "regression"),
+        (list(range(1000)), "regression"),
+        ([["a"], []], "multilabel"),
+    ],
+)
+def test_task_type_follows_from_the_labels(labels, expected):
+    assert detection.infer_task_type(labels) == expected
+
+
+def test_evaluating_on_the_training_file_is_a_warning(tmp_path, caplog):
+    path = tmp_path / "a.csv"
+    path.write_text(table(*REVIEWS))
+    fingerprints = {"training data": [files.fingerprint(str(path))]}
+    (tmp_path / "out").mkdir()
+    record = json.dumps({"fingerprints": fingerprints})
+    (tmp_path / "out" / "train_options.json").write_text(record)
+    flags = (f"--train_file={path}", f"--dev_file={path}", "--nodo_train")
+    options = detection.detect_omitted(parse(tmp_path, *flags, "--do_eval"))
+    label_file = tmp_path / "labels.txt"
+    label_file.write_text("0\n1\n")
+    options = dataclasses.replace(options, label_file=str(label_file))
+    tasks.get(options).data.read("dev")
+    assert f"{path} is the training data" in caplog.text
+
+
+def test_ids_as_labels_give_a_warning(tmp_path, caplog):
+    for step, is_warned in ((1.5, False), (2, True)):
+        rows = [f"it is {i},{i * step}" for i in range(300)]
+        text = table(*rows, header="text,label")
+        found = complete(tmp_path, "a.csv", text)
+        assert found.task_type == "regression"
+        assert ("like an id" in caplog.text) == is_warned
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_labelled_texts_of_the_training_data_give_a_warning(
+    tmp_path, caplog, split
+):
+    rows = [f"it is {i},{i % 2}" for i in range(8)]
+    other = tmp_path / "other.csv"
+    other.write_text("text,label\nnew,1\nit is 3,0\nit is 5,1\n")
+    text = table(*rows, header="text,label")
+    flag = f"--{split}_file={other}"
+    task = tasks.get(complete(tmp_path, "a.csv", text, flag))
+    task.data.read(split)
+    assert "other.csv: 2 of 3 texts are also in the training" in caplog.text
+    assert "overestimate the model: lines 3, 4. Remove" in caplog.text
+
+
+def test_examples_held_out_from_a_finetuned_model_are_a_warning(
+    tmp_path, caplog
+):
+    checkpoint = tmp_path / "earlier" / "model.ckpt-1"
+    checkpoint.parent.mkdir()
+    tf1.write(str(checkpoint), {"a": np.zeros(1, np.float32)})
+    flag = f"--init_checkpoint={checkpoint}"
+    # The first is as in a KerasHub preset.
+    for text, is_finetuned in (("{}", False), ('{"kind": "text"}', True)):
+        (checkpoint.parent / "task.json").write_text(text)
+        tasks.get(complete(tmp_path, "a.csv", table(*REVIEWS), flag))
+        assert ("was fine-tuned. " in caplog.text) == is_finetuned
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("--dev_share=0 --eval_every=5", "--dev_share=0.0 .*--dev_file"),
+        ("--nodo_train --do_eval", "--dev_file .*out/dev.jsonl"),
+        ("--dev_share=0 --sweep=seed=1..2", "--dev_share=0.0 .*--dev_file"),
+        ("--output_dir=.", "--output_dir=. has a file dev.jsonl"),
+        ("--output_dir=jsonl", "--output_dir=jsonl has a file dev.jsonl"),
+    ],
+)
+def test_evaluation_without_its_own_examples_is_an_error(
+    tmp_path, monkeypatch, line, message
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text(table(*REVIEWS))
+    (tmp_path / "jsonl").mkdir()
+    for folder in (tmp_path, tmp_path / "jsonl"):
+        (folder / "dev.jsonl").write_text("{}\n")
+    record = '{"options": {"task_name": "jsonl", "dev_share": 0.1}}'
+    (tmp_path / "jsonl" / "train_options.json").write_text(record)
+    with pytest.raises(InputError, match=message):
+        parse(tmp_path, "--train_file=a.csv", *line.split())
+
+
+@pytest.mark.slow
+def test_two_commands_train_and_predict(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["good", "bad"] * 79
+    rows = [f'1,"{w} cat,\nsun ""{i}""",{w}' for i, w in enumerate(words)]
+    rows += ["x,?,good", "y,!,bad"]
+    (tmp_path / "a.csv").write_text(table(*rows, header="id,text,mood"))
+    flags = ("--learning_rate=2e-3", "--num_train_epochs=10")
+    run_classifier.main(parse(tmp_path, "--train_file=a.csv", *flags))
+    output = tmp_path / "out"
+    results = read_json(output / "eval_results.json")
+    assert results["accuracy"] > 0.9
+    shown = capsys.readouterr().out
+    assert "accuracy" in shown
+    assert "0.5000" in shown
+    assert "predict.py --model_dir=" in shown
+    assert "dev.jsonl" in shown
+    held_out = read_json_lines(output / "dev.jsonl")
+    assert len(held_out) == 16
+    texts = [row["text"] for row in held_out]
+    long = {f'{w} cat,\nsun "{i}"' for i, w in enumerate(words)}
+    assert set(texts) < {"?", "!"} | long
+    assert sum(row["mood"] == "good" for row in held_out) == 8
+    # Without training, the held-out rows are read from the output directory.
+    (tmp_path / "a.csv").unlink()
+    line = f"--do_eval --output_dir={output}"
+    run_classifier.main(command_lines.parse(RunClassifier, line))
+    found = read_json(output / "eval_results.json")
+    assert found["accuracy"] == results["accuracy"]
+    line = f"--test_file=new.csv --output_dir={output}"
+    (tmp_path / "new.csv").write_text("id,text,mood\n1,good cat,\n")
+    run_classifier.main(command_lines.parse(RunClassifier, line))
+    assert len((output / "test_results.tsv").read_text().splitlines()) == 1
+    with pytest.raises(InputError, match="typo must contain a fine-tuned mod"):
+        command_lines.parse(RunClassifier, "--do_eval --output_dir=typo")
+
+
+@pytest.mark.slow
+def test_without_evaluation_all_examples_are_used(tmp_path, capsys, caplog):
+    path = tmp_path / "a.csv"
+    path.write_text(table(*REVIEWS))
+    flags = (f"--train_file={path}", "--dev_share=0", "--num_train_epochs=2")
+    run_classifier.main(parse(tmp_path, *flags))
+    assert "training steps is only 1. Add examples" in caplog.text
+    assert "No pre-trained weights are given" in caplog.text
+    shown = capsys.readouterr().out
+    assert "--input_file=new.csv" in shown
+    assert "dev.jsonl" not in shown
