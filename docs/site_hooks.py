@@ -17,6 +17,7 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
     "data/README.md": "data.md",
     "benchmarks/README.md": "benchmarks.md",
+    "tools/README.md": "tools.md",
 }
 
 

@@ -11,9 +11,9 @@ import tensorflow as tf
 from support import hosts
 from support.processes import run_python, started
 
-from benchmarks import fault_drill
 from official_bert.runs import checkpoints as run_directory
 from official_bert.sources.formats.tf1 import checkpoint as tf1
+from tools import fault_drill
 
 # Saves the first or second checkpoint of a run and dies at the N-th call that
 # touches the disk, for every N, each in a directory named N. The processes are
@@ -21,7 +21,7 @@ from official_bert.sources.formats.tf1 import checkpoint as tf1
 CRASHES = """
 import os, sys
 import numpy as np
-from benchmarks import fault_drill
+from tools import fault_drill
 from official_bert.runs import checkpoints as run_directory
 
 def save(folder, step, size):
@@ -88,7 +88,7 @@ def start(folder):
 @pytest.mark.parametrize("name", ["dynamic masking", "--train_file"])
 def test_killed_runs_end_like_an_uninterrupted_one(name):
     # Not in this process, which has used TensorFlow and cannot be forked.
-    line = ["-m", "benchmarks.fault_drill", "3", "1", name]
+    line = ["-m", "tools.fault_drill", "3", "1", name]
     row = run_python(*line).stdout.splitlines()[-1]
     counts = re.findall(r"([\d,]+) of ([\d,]+)", row)
     assert len(counts) == 2
@@ -97,7 +97,7 @@ def test_killed_runs_end_like_an_uninterrupted_one(name):
 
 TWO_RUNS = """
 import sys, tqdm
-from benchmarks import fault_drill
+from tools import fault_drill
 
 tqdm.tqdm.get_lock()  # Creates the lock, as progress bars do.
 for command in sys.argv[2:]:

@@ -6,7 +6,7 @@ from support.processes import run_python
 # A process of its own, because the fuzzer changes settings of its process.
 SCRIPT = """
 import pathlib, sys
-from benchmarks import fuzz
+from tools import fuzz
 
 with fuzz.fuzzing("inputs", "faults") as fuzzer:
     for reader in fuzz.READERS:

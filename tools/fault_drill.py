@@ -1,6 +1,6 @@
 """Kills runs at random moments; compares results with uninterrupted runs.
 
-  python -m benchmarks.fault_drill [NUM_KILLS] [SEED] [NAME]
+  python -m tools.fault_drill [NUM_KILLS] [SEED] [NAME]
 
 Each scenario trains a tiny model on random data over many epochs. NAME selects
 the scenarios whose names contain it. README.md describes what is compared, and

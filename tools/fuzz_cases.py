@@ -1,4 +1,4 @@
-"""The valid inputs that `benchmarks.fuzz` damages, and their commands.
+"""The valid inputs that `tools.fuzz` damages, and their commands.
 
 `write_inputs` fills a directory; every command in `CASES` succeeds in it.
 """
@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from absl import flags
 
-from benchmarks import fault_drill
 from official_bert.commands import COMMANDS
 from official_bert.options import cli
+from tools import fault_drill
 
 
 class Case(NamedTuple):

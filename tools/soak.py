@@ -1,6 +1,6 @@
 """Memory, speed and open files of commands that run for hours.
 
-  python -m benchmarks.soak TEXT_FILE DIRECTORY [MINUTES]
+  python -m tools.soak TEXT_FILE DIRECTORY [MINUTES]
 
 Runs one after the other: `create` makes instances of TEXT_FILE with two
 processes; `pretrain` trains a tiny model on them for MINUTES (120), with an

@@ -1,6 +1,6 @@
 """Damages the files and flags that the commands read, and calls the commands.
 
-  python -m benchmarks.fuzz --minutes=10 --seed=1
+  python -m tools.fuzz --minutes=10 --seed=1
 
 Prints a row for each reader. An input is rejected if the command raises
 `InputError` or exits with an error; other exceptions are tracebacks. Inputs
@@ -37,11 +37,11 @@ import tensorflow as tf
 from absl import flags, logging
 from hypothesis import strategies as st
 
-from benchmarks import fuzz_cases, fuzz_mutations
-from benchmarks.fuzz_cases import CASES, Case
 from official_bert.errors import InputError
 from official_bert.tasks.forward import Forward
 from official_bert.training import evaluate, loop, pretrain
+from tools import fuzz_cases, fuzz_mutations
+from tools.fuzz_cases import CASES, Case
 
 READERS = tuple(dict.fromkeys(case.reader for case in CASES))
 FAULTS = ("tracebacks", "hangs", "over 1 GB", "changed")

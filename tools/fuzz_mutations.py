@@ -1,4 +1,4 @@
-"""Damage to valid files: strategies of `benchmarks.fuzz` for each file format.
+"""Damage to valid files: strategies of `tools.fuzz` for each file format.
 
 `damaged(file_format, path)` draws {path: bytes}. In half of the examples, bytes
 are damaged. In the other half, the file is parsed, and one value is damaged, so
