@@ -80,10 +80,10 @@ def kerashub_step(
 ) -> Callable[[], Any]:
     """KerasHub's backbone and masked LM head, with Keras' own training."""
     import keras
-    import keras_nlp
+    import keras_hub
 
     keras.utils.set_random_seed(0)
-    backbone = keras_nlp.models.BertBackbone(
+    backbone = keras_hub.models.BertBackbone(
         vocabulary_size=config["vocab_size"],
         num_layers=config["num_hidden_layers"],
         num_heads=config["num_attention_heads"],
@@ -108,7 +108,7 @@ def kerashub_step(
         positions = keras.Input(
             batch["masked_lm_positions"].shape[1:], dtype="int32"
         )
-        outputs["masked_lm"] = keras_nlp.layers.MaskedLMHead(
+        outputs["masked_lm"] = keras_hub.layers.MaskedLMHead(
             token_embedding=backbone.token_embedding,
             intermediate_activation="gelu",
         )(backbone.output["sequence_output"], positions)

@@ -6,6 +6,8 @@ The most common classes and functions can be imported from here::
 """
 
 import importlib
+import os
+import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -37,10 +39,24 @@ _MODULES = {
 
 def __getattr__(name: str) -> Any:
     """Imports a name on first use, so that `--help` needs no TensorFlow."""
+    if name == "__version__":
+        return _version()
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = importlib.import_module(f"{__name__}.{_MODULES[name]}")
     return getattr(module, name)
+
+
+def _version() -> str:
+    """Returns the version in pyproject.toml, from the package's metadata."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("official_bert")
+    except metadata.PackageNotFoundError:  # A clone that is not installed.
+        path = os.path.join(os.path.dirname(__path__[0]), "pyproject.toml")
+        with open(path, encoding="utf-8") as file:
+            return re.findall('^version = "(.+)"', file.read(), re.MULTILINE)[0]
 
 
 def __dir__() -> list[str]:

@@ -19,10 +19,12 @@ _CUT = reprlib.Repr()
 _CUT.maxstring = _CUT.maxother = _CUT.maxlong = 100
 _CUT.maxlist = _CUT.maxtuple = _CUT.maxdict = 10
 
-# Optional packages, and their extras in pyproject.toml.
+# The modules of optional packages, and their extras in pyproject.toml.
 EXTRAS = {
     "apache_beam": "beam",
-    "keras_nlp": "keras-hub",
+    "keras_hub": "keras-hub",
+    "livekit.blingfire": "split-sentences",
+    "matplotlib": "plots",
     "tensorflow_hub": "tfhub",
     "tensorflow_text": "serving-text",
 }
@@ -54,8 +56,10 @@ class InputError(ValueError):
 
 def missing_package(package: str) -> str | None:
     """Returns the end of a message if a package is not installed, or None."""
-    if importlib.util.find_spec(package):
-        return None
+    # For a nested package, `find_spec` imports its parents.
+    with contextlib.suppress(ModuleNotFoundError):
+        if importlib.util.find_spec(package):
+            return None
     extra = f"[{EXTRAS[package]}]" if package in EXTRAS else ""
     return f"needs the package {package}. Run pip install -e '.{extra}'."
 

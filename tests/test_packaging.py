@@ -11,7 +11,8 @@ from packaging.requirements import Requirement
 from support import ROOT
 from support.processes import run_python
 
-from official_bert import errors, hub
+from official_bert import errors, hub, options
+from official_bert.commands import demo
 from official_bert.errors import InputError
 from official_bert.options import checks
 from official_bert.sources.formats.keras_hub import weights as keras_hub
@@ -20,7 +21,9 @@ pytestmark = pytest.mark.slow
 
 api = pytest.importorskip("poetry.core.masonry.api", reason="needs .[dev]")
 
-TENSORFLOW_ADD_ONS = {"keras-nlp", "tensorflow-hub", "tensorflow-text"}
+TENSORFLOW_ADD_ONS = {
+    *("keras-hub", "keras-nlp", "tensorflow-hub", "tensorflow-text"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -36,15 +39,21 @@ def wheel(tmp_path_factory):
 
 
 @pytest.fixture
-def required(wheel):
-    """Returns the requirements of the wheel and of its extras."""
+def metadata(wheel):
     (path,) = wheel.glob("*.dist-info/METADATA")
-    lines = email.message_from_string(path.read_text()).get_all("Requires-Dist")
-    return [Requirement(line) for line in lines]
+    return email.message_from_string(path.read_text())
+
+
+@pytest.fixture
+def required(metadata):
+    """Returns the requirements of the wheel and of its extras."""
+    return [Requirement(line) for line in metadata.get_all("Requires-Dist")]
 
 
 def pinned(file):
     lines = (ROOT / file).read_text().splitlines()
+    # keras-nlp is an alias: it requires keras-hub of the same version.
+    lines = [line.replace("keras-nlp", "keras-hub") for line in lines]
     return [Requirement(line) for line in lines if line[:1].isalpha()]
 
 
@@ -106,6 +115,29 @@ def test_wheel_has_the_demo_model(wheel):
     assert run(wheel, "-c", code) == (0, f"{found}\n")
 
 
+def test_version_is_that_of_the_wheel_or_of_the_clone(wheel):
+    (info,) = wheel.glob("official_bert-*.dist-info")
+    version = info.name.removeprefix("official_bert-").removesuffix(
+        ".dist-info"
+    )
+    code = "import official_bert; print(official_bert.__version__)"
+    assert run(wheel, "-c", code) == (0, f"{version}\n")
+    # Isolated from site-packages, the clone is not installed.
+    assert run(
+        ROOT,
+        "-I",
+        "-S",
+        "-c",
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); {code}",
+    ) == (0, f"{version}\n")
+
+
+def test_wheel_says_who_wrote_it_and_what_it_is(metadata):
+    assert metadata["Author"] == "The official_bert authors"
+    assert "Typing :: Typed" in metadata.get_all("Classifier")
+    assert "BERT" in metadata["Keywords"].split(",")
+
+
 def test_tested_versions_are_in_the_required_ranges(required):
     ranges = {item.name: item.specifier for item in required}
     for pin in [*pinned("requirements.txt"), *pinned("requirements-dev.txt")]:
@@ -118,7 +150,7 @@ def test_tested_versions_are_in_the_required_ranges(required):
 
 def test_optional_packages_are_in_their_extras_only(required):
     for package, extra in errors.EXTRAS.items():
-        name = package.replace("_", "-")
+        name = re.sub("[._]", "-", package)
         (item,) = (item for item in required if item.name == name)
         assert str(item.marker) == f'extra == "{extra}"'
 
@@ -137,3 +169,12 @@ def test_message_for_missing_package_names_its_extra(monkeypatch, tmp_path):
         hub.HubBert("https://tfhub.dev/google/bert")
     with pytest.raises(InputError, match=r"\.\[keras-hub\]"):
         keras_hub.read(str(tmp_path))
+    with pytest.raises(InputError, match=r"\.\[plots\]"):
+        demo.main(options.Demo(output_dir=str(tmp_path)))
+    with pytest.raises(InputError, match=r"\.\[split-sentences\]"):
+        options.CreatePretrainingData(
+            input_file=str(ROOT / "sample_text.txt"),
+            vocab_file=str(ROOT / "data/bert_tiny/vocab.txt"),
+            output_file=str(tmp_path / "out"),
+            split_sentences=True,
+        )

@@ -10,7 +10,7 @@ COMMANDS = [*sorted(ROOT.glob("*.py")), *sorted((ROOT / "data").glob("*.py"))]
 
 # Packages that take a tenth of a second or more to import.
 SLOW = {
-    *("apache_beam", "keras", "keras_hub", "keras_nlp", "matplotlib", "numpy"),
+    *("apache_beam", "keras", "keras_hub", "matplotlib", "numpy"),
     *("pandas", "scipy", "sklearn", "tensorflow", "tensorflow_hub", "torch"),
     *("tensorflow_text", "tf_keras", "tokenizers", "transformers"),
 }

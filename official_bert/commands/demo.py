@@ -19,6 +19,7 @@ import sys
 from typing import NamedTuple
 
 from official_bert.config import BertConfig
+from official_bert.errors import InputError, missing_package
 from official_bert.io import files, processes, signals
 from official_bert.options import Demo, cli
 from official_bert.sources.released_models import DEMO as MODEL
@@ -79,7 +80,12 @@ class Step(NamedTuple):
 
 
 def main(options: Demo) -> None:
-    """Runs all unfinished steps, then writes the report."""
+    """Runs all unfinished steps, then writes the report.
+
+    Raises `InputError` if matplotlib is missing, which draws the report.
+    """
+    if missing := missing_package("matplotlib"):
+        raise InputError(f"demo.py {missing}")
     directory = options.output_dir
     write_inputs(directory)
     for chapter, steps in chapters(directory).items():

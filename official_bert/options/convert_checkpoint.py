@@ -103,7 +103,7 @@ class ConvertCheckpoint(Options, heading="Model"):
         detected = self.detected_format
         self._check_formats(detected)
         if "keras_hub" in (detected, self.to):
-            self.require("to", checks.installed("keras_nlp"))
+            self.require("to", checks.installed("keras_hub"))
         if files.is_remote(self.output):
             raise self.error("output", "must be a local directory.")
         # In a run directory, the best checkpoint may be read.

@@ -7,7 +7,7 @@ from absl import logging
 
 from official_bert.config import BertConfig
 from official_bert.io import files
-from official_bert.options.checks import file_option, require_outputs
+from official_bert.options.checks import file_option, installed, require_outputs
 from official_bert.options.flags import (
     amount,
     choice,
@@ -50,7 +50,8 @@ class CreatePretrainingData(NamedModel, heading="Model"):
     split_sentences: bool = switch(
         "Split prose into sentences. Consecutive lines are joined. Blank lines "
         "end paragraphs and, if there are --document_blank_lines of them, "
-        "documents."
+        "documents.",
+        check=installed("livekit.blingfire"),
     )
     document_blank_lines: int = amount(
         "With --split_sentences: number of blank lines that end a document. "

@@ -18,7 +18,7 @@ from official_bert.sources import weights
 # A user who has TensorFlow and tensorflow_text, but not this project.
 LOAD = """
 import json, sys
-for name in ("official_bert", "tensorflow_hub", "tf_keras", "keras_nlp"):
+for name in ("official_bert", "tensorflow_hub", "tf_keras", "keras_hub"):
     sys.modules[name] = None
 import tensorflow as tf
 encoder = tf.saved_model.load(sys.argv[1])

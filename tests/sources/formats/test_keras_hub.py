@@ -23,7 +23,7 @@ from official_bert.errors import InputError
 from official_bert.sources import pretrained
 from official_bert.tokenization import FullTokenizer
 
-keras_nlp = pytest.importorskip("keras_nlp")
+keras_hub = pytest.importorskip("keras_hub")
 
 pytestmark = [
     # Keras warns when a model that was never compiled is saved.
@@ -58,7 +58,7 @@ def test_directory_is_preferred_to_a_published_model(tmp_path, monkeypatch):
     """KerasHub would download the published model of this name."""
     monkeypatch.chdir(tmp_path)
     name = "bert_tiny_en_uncased"
-    assert name in keras_nlp.models.BertBackbone.presets
+    assert name in keras_hub.models.BertBackbone.presets
     arrays = released(tmp_path / "a", "encoder")
     to_kh(tmp_path / "a").rename(name)
     convert(input=name, output="tf1", to="tf1")
@@ -67,7 +67,7 @@ def test_directory_is_preferred_to_a_published_model(tmp_path, monkeypatch):
 
 def with_released_head(model):
     """Returns the model with a head made as docs/conversion.md shows."""
-    head = keras_nlp.layers.MaskedLMHead(
+    head = keras_hub.layers.MaskedLMHead(
         token_embedding=model.backbone.token_embedding,
         intermediate_activation=lambda x: keras.activations.gelu(
             x, approximate=True
@@ -84,7 +84,7 @@ def with_released_head(model):
 def test_preset_saved_by_keras_hub_has_the_same_outputs_here(
     tmp_path, has_head
 ):
-    models, folder = keras_nlp.models, tmp_path / "kh"
+    models, folder = keras_hub.models, tmp_path / "kh"
     model = backbone = models.BertBackbone(
         vocabulary_size=SIZES["vocab_size"],
         num_layers=SIZES["num_hidden_layers"],
@@ -132,13 +132,13 @@ def test_keras_hub_has_the_same_outputs_with_our_preset(tmp_path, head, capsys):
     printed = capsys.readouterr().out
     assert "largest difference 0." in printed
     assert "Not kept" not in printed
-    theirs = call(keras_nlp.models.BertBackbone.from_preset(str(folder)))
+    theirs = call(keras_hub.models.BertBackbone.from_preset(str(folder)))
     ours = outputs(tmp_path / "a", head)
     if head == "encoder":
         assert_close(ours["last_hidden_state"], theirs["sequence_output"])
         assert_close(ours["pooler_output"], theirs["pooled_output"])
     else:
-        model = keras_nlp.models.BertMaskedLM.from_preset(str(folder))
+        model = keras_hub.models.BertMaskedLM.from_preset(str(folder))
         assert np.abs(ours["logits"] - call(model)).max() < 0.02
         assert_close(ours["logits"], call(with_released_head(model)))
     back = to_tf1(folder)
@@ -154,7 +154,7 @@ def test_keras_hub_tokenizer_makes_the_same_tokens(
     vocab_file = shared_data / "vocab" / "uncased.txt"
     flags = {"vocab_file": vocab_file, "do_lower_case": lower}
     folder = to_kh(tmp_path / "a", **flags)
-    tokenizer = keras_nlp.models.BertTokenizer.from_preset(str(folder))
+    tokenizer = keras_hub.models.BertTokenizer.from_preset(str(folder))
     text = "Élan vital: the naïve typewriters of Zürich, unaffable."
     ours = FullTokenizer(str(vocab_file), do_lower_case=lower)
     expected = ours.convert_tokens_to_ids(ours.tokenize(text))

@@ -44,14 +44,14 @@ def read(directory: str) -> tuple[Arrays, Description]:
     """Loads a preset.
 
     Raises `InputError` if it is damaged or not a BERT preset, or if the package
-    keras_nlp is missing.
+    keras_hub is missing.
     """
     _has_class(directory, "config.json", "BertBackbone")
     has_head = _has_class(directory, "task.json", "BertMaskedLM")
     _has_class(directory, "tokenizer.json", "BertTokenizer")
-    if missing := missing_package("keras_nlp"):
+    if missing := missing_package("keras_hub"):
         raise InputError(f"{directory} {missing}")
-    from keras_nlp import models
+    from keras_hub import models
 
     # KerasHub could read a relative path as the name of a published preset.
     preset = os.path.abspath(directory)
@@ -103,7 +103,7 @@ def write(model: Model, directory: str) -> None:
     Raises `InputError` if KerasHub has no such model.
     """
     _require_counterpart(model)
-    from keras_nlp import models
+    from keras_hub import models
 
     config = model.description.config
     # Keras warns about models that were never compiled.
@@ -158,7 +158,7 @@ def _require_counterpart(model: Model) -> None:
 def _make_tokenizer(description: Description) -> Any:
     if description.vocab is None:
         return None
-    from keras_nlp import models
+    from keras_hub import models
 
     lower = bool(description.do_lower_case)
     try:
