@@ -3,7 +3,13 @@
 from official_bert.config import BertConfig
 from official_bert.io import files
 from official_bert.options.checks import require_outputs
-from official_bert.options.flags import Options, amount, count, option, optional
+from official_bert.options.flags import (
+    Options,
+    non_negative,
+    option,
+    optional,
+    positive,
+)
 from official_bert.tokenization.learning import special_tokens
 
 
@@ -20,19 +26,19 @@ class BuildVocab(Options):
         between=(10, 10_000_000),
     )
     do_lower_case: bool = option("Lower-case the text and strip accents.", True)
-    min_count: int = count("Minimum number of occurrences of a token.", 2)
-    num_unused: int = amount("Number of [unusedN] tokens to reserve.", 99)
-    limit_alphabet: int = count(
+    min_count: int = positive("Minimum number of occurrences of a token.", 2)
+    num_unused: int = non_negative("Number of [unusedN] tokens to reserve.", 99)
+    limit_alphabet: int = positive(
         "Maximum number of different characters; the rarest are left out.", 1000
     )
     bert_config_file: str | None = optional(
         "A bert_config.json to write, with the following sizes.",
         heading="Model",
     )
-    hidden_size: int = count("Hidden size of the model.", 768)
-    num_hidden_layers: int = count("Number of layers.", 12)
-    num_attention_heads: int = count("Number of attention heads.", 12)
-    max_position_embeddings: int = count("Maximum sequence length.", 512)
+    hidden_size: int = positive("Hidden size of the model.", 768)
+    num_hidden_layers: int = positive("Number of layers.", 12)
+    num_attention_heads: int = positive("Number of attention heads.", 12)
+    max_position_embeddings: int = positive("Maximum sequence length.", 512)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -208,19 +208,20 @@ def _shorten_log() -> None:
 
 def _print_help(options_class: type[Options], module: ModuleType) -> None:
     """Prints the module's docstring, and the flags under their headings."""
-    common = options_class.common.split()
-    asks_for_all = flags.FLAGS.help == "all" or flags.FLAGS.helpfull
-    shows_all = asks_for_all or not common
+    shows_all = flags.FLAGS.help == "all" or flags.FLAGS.helpfull
     sections: dict[str, list[str]] = {heading: [] for heading in HEADINGS}
+    is_short = False
     for field in dataclasses.fields(options_class):
         is_required = field.default is dataclasses.MISSING
-        if shows_all or is_required or field.name in common:
+        if shows_all or is_required or field.metadata["common"]:
             sections[field.metadata["heading"]].append(_describe(field))
+        else:
+            is_short = True
     print((module.__doc__ or "").rstrip())
     for heading, descriptions in sections.items():
         if descriptions:
             print(f"\n{heading}:", *descriptions, sep="\n")
-    if not shows_all:
+    if is_short:
         print("\n--help=all lists all flags.")
     print("--flagfile=FILE reads flags from a file.")
 
@@ -267,7 +268,7 @@ def options_from_flags(
     values |= options_class.complete(given)
     for field in fields:
         if field.default is dataclasses.MISSING and values[field.name] is None:
-            instead = field.metadata["instead"]
+            instead = field.metadata["implied_by"]
             flag, described = f"--{field.name}", field
             hint = "See --help."
             if instead in given:

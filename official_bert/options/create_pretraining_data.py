@@ -9,11 +9,11 @@ from official_bert.config import BertConfig
 from official_bert.io import files
 from official_bert.options.checks import file_option, installed, require_outputs
 from official_bert.options.flags import (
-    amount,
     choice,
-    count,
+    non_negative,
     option,
     optional,
+    positive,
     share,
     switch,
 )
@@ -37,7 +37,7 @@ class CreatePretrainingData(NamedModel, heading="Model"):
     """Options of `create_pretraining_data.py`."""
 
     vocab_file: str = file_option(
-        "The vocabulary of the model.", instead="model"
+        "The vocabulary of the model.", implied_by="model"
     )
     do_lower_case: bool = option(
         "Lower-case text and strip accents, for uncased models.", True
@@ -53,7 +53,7 @@ class CreatePretrainingData(NamedModel, heading="Model"):
         "documents.",
         check=installed("livekit.blingfire"),
     )
-    document_blank_lines: int = amount(
+    document_blank_lines: int = non_negative(
         "With --split_sentences: number of blank lines that end a document. "
         "The end of a file always does. 0: each line is a document.",
         3,
@@ -80,11 +80,13 @@ class CreatePretrainingData(NamedModel, heading="Model"):
         128,
         at_least=5,
     )
-    max_predictions_per_seq: int = count(
+    max_predictions_per_seq: int = positive(
         "Maximum number of masked tokens per instance.", 20
     )
-    random_seed: int = option("The same seed gives the same output.", 12345)
-    dupe_factor: int = count(
+    random_seed: int = option(
+        "The same seed gives the same output.", 12345, num_bits=63
+    )
+    dupe_factor: int = positive(
         "Number of passes over the text, each with different masks.", 10
     )
     masked_lm_prob: float = share("Proportion of tokens to mask.", 0.15)
@@ -105,7 +107,7 @@ class CreatePretrainingData(NamedModel, heading="Model"):
     short_seq_prob: float = share(
         "Probability of creating instances shorter than --max_seq_length.", 0.1
     )
-    num_workers: int = amount(
+    num_workers: int = non_negative(
         "Number of processes. 0: one process, which creates exactly the "
         "instances of the 2018 release. N: different random instances, the "
         "same for every N; memory depends on the longest document, and the end "
@@ -134,7 +136,7 @@ class CreatePretrainingData(NamedModel, heading="Model"):
         "Pack several short instances into one record. "
         "--max_predictions_per_seq then applies to a whole record."
     )
-    max_sequences_per_row: int = count(
+    max_sequences_per_row: int = positive(
         "With --pack_sequences: maximum number of instances per record.",
         MAX_SEQUENCES_PER_ROW,
     )

@@ -15,9 +15,9 @@ from official_bert.options.checks import (
 from official_bert.options.flags import (
     LEGACY,
     choice,
-    count,
     option,
     optional,
+    positive,
     switch,
 )
 from official_bert.options.model_source import NamedModel, require_model_files
@@ -35,12 +35,14 @@ class ExtractFeatures(NamedModel, heading="Data"):
     )
     output_file: str = option("The file to write.")
     bert_config_file: str = option(
-        "The bert_config.json of the model.", instead="model", heading="Model"
+        "The bert_config.json of the model.",
+        implied_by="model",
+        heading="Model",
     )
-    vocab_file: str = option("The vocabulary of the model.", instead="model")
+    vocab_file: str = option("The vocabulary of the model.", implied_by="model")
     init_checkpoint: str = option(
         "TF1 checkpoint, for example uncased_L-12_H-768_A-12/bert_model.ckpt.",
-        instead="model",
+        implied_by="model",
     )
     do_lower_case: bool = option(
         "Lower-case text and strip accents, for uncased models.", True
@@ -54,7 +56,7 @@ class ExtractFeatures(NamedModel, heading="Data"):
     max_seq_length: int = option(
         "Maximum number of tokens; longer texts are truncated.", 128, at_least=3
     )
-    batch_size: int = count("Sequences per step.", 32)
+    batch_size: int = positive("Sequences per step.", 32)
     pooling: str = choice(
         "Write one vector per line. cls: the vector of [CLS]. mean, max: the "
         "mean or maximum over all tokens, including [CLS] and [SEP]. none: one "

@@ -1,6 +1,5 @@
 """Options that all fine-tuning commands share."""
 
-import dataclasses
 import functools
 import os
 import re
@@ -14,16 +13,17 @@ from official_bert.io import files, json_files
 from official_bert.options.checks import file_option, installed
 from official_bert.options.flags import (
     Options,
-    amount,
     choice,
-    count,
+    non_negative,
     option,
+    positive,
     share,
     switch,
 )
 from official_bert.options.training import (
+    EXECUTION,
+    PER_COMMAND,
     TRAIN_OPTIONS,
-    DeviceOptions,
     TrainingOptions,
     read_train_options,
 )
@@ -35,14 +35,6 @@ from official_bert.sources.released_models import (
 
 # Options whose files training copies to the run directory, under these names.
 _COPIES = {"vocab_file": "vocab.txt", "bert_config_file": "bert_config.json"}
-
-# Options that later commands do not take over from the training run.
-_NOT_TAKEN_OVER = (
-    "do_train do_eval do_predict do_export export_dir export_text "
-    "export_tflite output_dir overwrite_output_dir init_checkpoint model sweep "
-    "eval_every early_stopping label_file plots iterations_per_loop optimizer "
-    "gradient_accumulation_steps mixed_precision jit_compile remat"
-)
 
 
 def _frozen_parts(value: str) -> str | None:
@@ -94,20 +86,21 @@ def _warn_of_other_tokenizer(
         )
 
 
-class FinetuningOptions(TrainingOptions, heading="Training"):
+class FinetuningOptions(TrainingOptions, heading="Training", common=False):
     """Options of all fine-tuning commands."""
 
     # The command whose run directories this command can evaluate too.
     module_command = ""
     one_of = ("do_train", "do_eval", "do_predict", "do_export")
-    common = TrainingOptions.common + (
-        "num_train_epochs warmup_proportion pad_to eval_every early_stopping "
-        "do_predict do_export "
-    )
 
-    num_train_epochs: float = amount("Passes over the training data.", 3.0)
+    num_train_epochs: float = non_negative(
+        "Passes over the training data.",
+        3.0,
+        common=True,
+        on_resume="if_steps_left",
+    )
     warmup_proportion: float = share(
-        "Proportion of the training steps used for warm-up.", 0.1
+        "Proportion of the training steps used for warm-up.", 0.1, common=True
     )
     layerwise_lr_decay: float = share(
         "The learning rate of a layer, divided by the learning rate of the "
@@ -118,12 +111,19 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         "max: pad training batches to --max_seq_length. bucket: batch examples "
         "of similar length, which is faster, but changes their order.",
         "max|bucket",
+        common=True,
+        on_resume="if_steps_left",
     )
     vocab_file: str = file_option(
-        "The vocabulary of the model.", instead="model", heading="Model"
+        "The vocabulary of the model.",
+        implied_by="model",
+        heading="Model",
+        on_resume="input",
     )
     do_lower_case: bool = option(
-        "Lower-case text and strip accents, for uncased models.", True
+        "Lower-case text and strip accents, for uncased models.",
+        True,
+        common=True,
     )
     freeze: str = option(
         "Weights not to train, such as embeddings,0-5,7,pooler.",
@@ -135,8 +135,9 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         "paper), with a learning rate such as 1e-3.",
         "none|embeddings|second_to_last|last|weighted_sum_last_4|concat_last_4"
         "|weighted_sum_all",
+        with_module=False,
     )
-    bilstm_size: int | None = amount(
+    bilstm_size: int | None = non_negative(
         "Size per direction of a two-layer BiLSTM on BERT; 0: none. Default: "
         "768 with --feature_layers, otherwise 0.",
         None,
@@ -145,28 +146,47 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         "Like --pad_to, in evaluation and prediction; results are the same.",
         "bucket|max",
         heading="Evaluation",
+        on_resume="free",
+        changes_results=False,
     )
-    early_stopping: int = amount(
+    early_stopping: int = non_negative(
         "With --eval_every: stop after N evaluations without improvement; 0: "
         "never.",
         0,
         needs="eval_every",
+        common=True,
+        **PER_COMMAND,
     )
     do_predict: bool = switch(
-        "Whether to predict.", heading="Prediction and export"
+        "Whether to predict.",
+        heading="Prediction and export",
+        common=True,
+        **EXECUTION,
     )
-    predict_batch_size: int = count("Examples per prediction step.", 8)
+    predict_batch_size: int = positive(
+        "Examples per prediction step.",
+        8,
+        on_resume="free",
+        changes_results=False,
+    )
     do_export: bool = switch(
-        "Whether to export for TensorFlow Serving; needs no data."
+        "Whether to export for TensorFlow Serving; needs no data.",
+        common=True,
+        **PER_COMMAND,
+        one_host="Omit it, and export after training.",
+        with_module=False,
     )
     export_dir: str | None = option(
         "Directory of the versions 1, 2, ... Default: export/ in --output_dir.",
         None,
         needs="do_export",
+        **PER_COMMAND,
     )
-    export_text: bool = option("Whether the exported model takes text.", True)
+    export_text: bool = option(
+        "Whether the exported model takes text.", True, **PER_COMMAND
+    )
     export_tflite: bool = switch(
-        "Whether to also export model.tflite.", needs="do_export"
+        "Whether to also export model.tflite.", needs="do_export", **PER_COMMAND
     )
 
     def __post_init__(self) -> None:
@@ -207,9 +227,7 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
             if (recorded.get(name) or is_of_module) and files.exists(copy):
                 recorded[name] = copy
         logging.info("Values of omitted flags are read from %s", path)
-        names = {field.name for field in dataclasses.fields(cls)}
-        names -= {field.name for field in dataclasses.fields(DeviceOptions)}
-        names -= {*given, *_NOT_TAKEN_OVER.split()}
+        names = {*cls.names(inherited=True)} - given.keys()
         earlier = {n: value for n, value in recorded.items() if n in names}
         _require_types(cls, earlier, path)
         return earlier

@@ -39,6 +39,30 @@ HEADINGS = (
     LEGACY,
 )
 
+# What commands do with an option, and the defaults. A field has other values as
+# arguments of `option`, and a class for its fields as in
+# `class DeviceOptions(Options, on_resume="free")`.
+POLICY: dict[str, Any] = {
+    # What happens if the value differs when a run resumes. "fixed": an error.
+    # "if_steps_left": an error if no step is left to train. "input": nothing,
+    # because it names an input, which may move; it is an error if
+    # --overwrite_output_dir would remove it. "free": nothing.
+    "on_resume": "fixed",
+    # Whether evaluation without training takes the value over from training.
+    "inherited": True,
+    # Whether a run of a sweep with another value is another run. False for
+    # options that change at most rounding and dropout masks.
+    "changes_results": True,
+    # Whether --sweep can vary it.
+    "in_sweep": True,
+    # What to do on several hosts, which do not support it.
+    "one_host": None,
+    # Whether it works with a TF Hub module, whose graph is fixed.
+    "with_module": True,
+    # Whether --help lists it; --help=all lists all.
+    "common": True,
+}
+
 # Returns None for a valid value. Otherwise, returns the end of a sentence that
 # starts with the flag, such as "must be ...".
 Check = Callable[[Any], str | None]
@@ -55,9 +79,11 @@ def option(
     needs: str | None = None,
     needed_by: Sequence[str] = (),
     conflicts: Sequence[str] = (),
-    instead: str | None = None,
+    implied_by: str | None = None,
+    num_bits: int = 31,
     alias: str | None = None,
     heading: str | None = None,
+    **policy: Any,
 ) -> Any:
     """Declares one option: a dataclass field and a flag of the same name.
 
@@ -76,20 +102,30 @@ def option(
         needs: Another option that must be set if this one is.
         needed_by: Options that can be set only if this one is.
         conflicts: Options that cannot be set together with this one.
-        instead: Another option that implies the value of this required one.
+        implied_by: Another option that implies the value of this required one.
+        num_bits: The number of bits of an integer, without its sign.
         alias: Another name of the flag.
         heading: The heading in `--help` of this option and of the following
-            ones in the class. Options with neither a default nor `instead`
+            ones in the class. Options with neither a default nor `implied_by`
             are under `REQUIRED`.
+        **policy: Values that differ from `POLICY`.
     """
     metadata = dict(locals())
-    del metadata["default"]
+    for name in ("default", "policy"):
+        del metadata[name]
+    metadata |= _checked(policy)
     return dataclasses.field(default=default, metadata=metadata)
 
 
+def _checked(policy: dict[str, Any]) -> dict[str, Any]:
+    if unknown := policy.keys() - POLICY.keys():
+        raise TypeError(f"Unknown arguments of an option: {sorted(unknown)}")
+    return policy
+
+
 # Options with a common default or bound.
-count = functools.partial(option, at_least=1)
-amount = functools.partial(option, at_least=0)
+positive = functools.partial(option, at_least=1)
+non_negative = functools.partial(option, at_least=0)
 share = functools.partial(option, between=(0, 1))
 optional = functools.partial(option, default=None)
 switch = functools.partial(option, default=False)
@@ -108,34 +144,32 @@ class Options:
 
     A subclass needs no decorator: `__init_subclass__` makes it a frozen
     dataclass of the fields that it declares and inherits. It may be a mixin
-    that groups related options under a heading::
+    that groups related options under a heading, with a policy::
 
-        class DeviceOptions(Options, heading="Devices"):
+        class DeviceOptions(Options, heading="Devices", on_resume="free"):
 
     Attributes:
         command: The file name of the command, from the name of the class:
             `run_squad.py` for `RunSquad`.
         one_of: Options of which at least one must be set.
-        common: The options that `--help` lists, separated by spaces; if empty,
-            it lists all. `--help=all` always lists all.
     """
 
     command: ClassVar[str]
     one_of: ClassVar[Sequence[str]] = ()
-    common: ClassVar[str] = ""
 
-    def __init_subclass__(cls, heading: str = "Data") -> None:
+    def __init_subclass__(cls, heading: str = "Data", **policy: Any) -> None:
         words = re.findall("[A-Z][a-z]+", cls.__name__)
         cls.command = "_".join(words).lower() + ".py"
         for field in vars(cls).values():
             if not isinstance(field, dataclasses.Field):
                 continue
-            declared = field.metadata
+            declared = {**field.metadata}
             heading = declared["heading"] or heading
             has_default = field.default is not dataclasses.MISSING
-            is_optional = has_default or declared["instead"]
-            shown = {"heading": heading if is_optional else REQUIRED}
-            field.metadata = types.MappingProxyType({**declared, **shown})
+            is_optional = has_default or declared["implied_by"]
+            declared["heading"] = heading if is_optional else REQUIRED
+            declared = {**POLICY, **_checked(policy), **declared}
+            field.metadata = types.MappingProxyType(declared)
         dataclasses.dataclass(frozen=True, kw_only=True)(cls)
 
     def __post_init__(self) -> None:
@@ -154,6 +188,15 @@ class Options:
             is_needed = not needed_by or any(map(self.is_set, needed_by))
             if check and is_needed and self.is_set(field.name):
                 self.require(field.name, check)
+
+    @classmethod
+    def names(cls, **policy: Any) -> list[str]:
+        """Returns the options with a policy, such as `on_resume="free"`."""
+        return [
+            field.name
+            for field in dataclasses.fields(cls)
+            if policy.items() <= field.metadata.items()
+        ]
 
     def is_set(self, name: str) -> bool:
         """Whether an option is required, or neither empty nor its default."""
@@ -208,7 +251,7 @@ class Options:
 def _value_error(field: dataclasses.Field[Any], value: Any) -> str | None:
     """Returns what is wrong with a value, by its option's declaration."""
     choices, between = field.metadata["choices"], field.metadata["between"]
-    at_least = field.metadata["at_least"]
+    at_least, num_bits = field.metadata["at_least"], field.metadata["num_bits"]
     if value is None:
         return None
     if isinstance(value, str) and "\0" in value:
@@ -219,8 +262,6 @@ def _value_error(field: dataclasses.Field[Any], value: Any) -> str | None:
         return "must be finite."
     if at_least is not None and value < at_least:
         return f"must be at least {at_least}."
-    # Models and records have 32-bit sizes. Seeds may be larger.
-    num_bits = 63 if at_least is None else 31
     if isinstance(value, int) and abs(value) >= 2**num_bits:
         return f"must be below 2**{num_bits}."
     if between is not None and not between[0] <= value <= between[1]:

@@ -20,8 +20,8 @@ from official_bert.sources.released_models import (
     validate_case_matches_checkpoint,
 )
 
-# The files of a released model.
-MODEL_FILES = ("bert_config_file", "vocab_file", "init_checkpoint")
+# The flags of the files of a model.
+MODEL_FILES = ModelFiles._fields[:3]
 
 
 class NamedModel(Options, heading="Model"):
@@ -30,7 +30,10 @@ class NamedModel(Options, heading="Model"):
     model: str | None = optional(
         "bert_tiny_demo, a released model (--model=list shows all), OWNER/NAME "
         "on the Hugging Face Hub, or a directory. Sets config, vocabulary, "
-        "casing and weights, unless their flags are given."
+        "casing and weights, unless their flags are given.",
+        on_resume="input",
+        inherited=False,
+        in_sweep=False,
     )
 
     @classmethod

@@ -9,7 +9,7 @@ from official_bert.options.checks import (
     file_option,
     require_outputs,
 )
-from official_bert.options.flags import choice, count, optional, switch
+from official_bert.options.flags import choice, optional, positive, switch
 from official_bert.options.model_source import MODEL_FILES, ModelOptions
 from official_bert.sources import task_file
 from official_bert.sources.formats.huggingface import files as huggingface_files
@@ -55,8 +55,8 @@ class Predict(ModelOptions, heading="Model"):
         "The file to write: JSON lines or, if it ends in .csv, the input table "
         "with predictions. Default: JSON lines to standard output."
     )
-    batch_size: int = count("Sequences per step.", 32)
-    chunk_size: int = count(
+    batch_size: int = positive("Sequences per step.", 32)
+    chunk_size: int = positive(
         "Examples that are read, sorted by length and predicted together.", 256
     )
     fill_mask: bool = switch(
@@ -64,7 +64,7 @@ class Predict(ModelOptions, heading="Model"):
         conflicts=("score",),
         heading="Prediction and export",
     )
-    top_k: int = count(
+    top_k: int = positive(
         "With --fill_mask: predictions for each [MASK].", 5, needs="fill_mask"
     )
     score: bool = switch(

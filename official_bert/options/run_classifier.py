@@ -15,22 +15,13 @@ from official_bert.options.checks import (
 from official_bert.options.finetuning import FinetuningOptions
 from official_bert.options.flags import (
     LEGACY,
-    amount,
     choice,
+    non_negative,
     option,
     optional,
     switch,
 )
-from official_bert.options.training import read_train_options
-
-# Options that change the graph of the model, which is fixed in a module.
-_GRAPH_OPTIONS = (
-    "mixed_precision",
-    "remat",
-    "left_to_right",
-    "feature_layers",
-    "do_export",
-)
+from official_bert.options.training import PER_COMMAND, read_train_options
 
 # The file in a run directory with the examples that training held out.
 HELD_OUT = "dev.jsonl"
@@ -46,12 +37,6 @@ _CONVERT = {
 _TAGGING = (
     "Rename or convert the file. For words with tags, use --task_name=tagging "
     "--data_dir=DIRECTORY."
-)
-
-# Options in --help of both commands.
-_COMMON = (
-    "train_file dev_file test_file text_a_column text_b_column label_column "
-    "task_type sweep plots"
 )
 
 
@@ -75,36 +60,43 @@ def has_held_out(run_directory: str) -> bool:
     return bool(has_own_file and options.get("dev_share"))
 
 
-class RunClassifier(FinetuningOptions, heading="Data"):
+class RunClassifier(FinetuningOptions, heading="Data", common=False):
     """Options of `run_classifier.py`."""
 
     module_command = "run_classifier_with_tfhub.py"
-    common = FinetuningOptions.common + (
-        "model init_checkpoint do_lower_case " + _COMMON
-    )
 
     data_dir: str = option(
-        "The directory with the task's files.", instead="train_file"
+        "The directory with the task's files.",
+        implied_by="train_file",
+        on_resume="free",
     )
     task_name: str = option(
         "cola, sst-2, mrpc, sts-b, qqp, mnli, qnli, rte, wnli, ax, xnli; swag; "
         "ner, pos or tagging; tsv, csv or jsonl for your own data; choices for "
         "your own multiple-choice data.",
-        instead="train_file",
+        implied_by="train_file",
+        on_resume="free",
+        in_sweep=False,
     )
     train_file: str | None = optional(
         "Own data: a .csv, .tsv or .jsonl file, also .gz, instead of "
         "--task_name and --data_dir. Implies --do_train, --do_eval and, "
         "by default, --pad_to=bucket. Flags of own data that you omit are "
-        "detected."
+        "detected.",
+        common=True,
+        on_resume="input",
     )
     dev_file: str | None = optional(
         "Own data: the evaluation data. Default: a part of --train_file.",
         needs="train_file",
+        common=True,
+        on_resume="input",
     )
     test_file: str | None = optional(
         "Own data: the file to predict; also evaluated if it has labels.",
         needs="train_file",
+        common=True,
+        on_resume="input",
     )
     dev_share: float = option(
         "Own data: without --dev_file, the share of --train_file to evaluate "
@@ -114,39 +106,47 @@ class RunClassifier(FinetuningOptions, heading="Data"):
     )
     fit_max_seq_length: bool = switch(
         "Own data: lower --max_seq_length to the 99th percentile of the texts' "
-        "lengths. Default with --train_file, unless --max_seq_length is given."
+        "lengths. Default with --train_file, unless --max_seq_length is given.",
+        on_resume="free",
     )
     long_document: str = choice(
         "For texts longer than --max_seq_length: use the beginning, the "
         "beginning and the end, or overlapping windows of the whole text.",
         "truncate_tail|head_tail|windows",
     )
-    window_stride: int = amount(
+    window_stride: int = non_negative(
         "Tokens between the starts of two windows; 0: half a window.", 0
     )
     window_pooling: str = choice(
         "How to combine the logits of a text's windows.", "mean|max"
     )
-    language: str = option("XNLI: the language to evaluate.", "zh")
+    language: str = option(
+        "XNLI: the language to evaluate.", "zh", on_resume="free"
+    )
     train_language: str | None = optional(
         "XNLI: the language to train on. Default: --language, or en with "
-        "--translate_test."
+        "--translate_test.",
+        on_resume="free",
     )
     translate_test: bool = switch(
-        "XNLI: whether to evaluate on texts translated into English."
+        "XNLI: whether to evaluate on texts translated into English.",
+        on_resume="free",
     )
     task_type: str = choice(
         "Own data: the type of the task. auto, the default with --train_file: "
         "detected from the labels.",
         "classification|multilabel|regression|auto",
+        common=True,
+        in_sweep=False,
     )
     text_a_column: str = option(
         "Own data: column of the text, by name or number from 0.",
         "text",
         alias="text_column",
+        common=True,
     )
     text_b_column: str | None = optional(
-        "Own data: the column of the second text, for pairs."
+        "Own data: the column of the second text, for pairs.", common=True
     )
     has_header: bool | None = optional(
         "Own data: whether the first line of tables names the columns. "
@@ -157,6 +157,7 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         "comma-separated labels; in multiple choice, the correct choice: A, B, "
         "... or a number from 0.",
         "label",
+        common=True,
     )
     id_column: str | None = optional(
         "Own data: column of the ids of the examples. Default: the line "
@@ -166,6 +167,8 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         "Own data, tagging: all labels, one per line. Default: the labels of "
         "the training data.",
         None,
+        on_resume="input",
+        inherited=False,
     )
     context_column: str = option(
         "Multiple choice: column of the text that the choices are about; not "
@@ -181,7 +184,7 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         "each, such as A,B,C,D. Default: choices, or columns with such names.",
         "choices",
     )
-    token_column: int = amount("Tagging: column of words.", 0)
+    token_column: int = non_negative("Tagging: column of words.", 0)
     tag_column: int = option(
         "Tagging: the column of the tags; -1 is the last.", -1, at_least=-1
     )
@@ -195,6 +198,10 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         needs="do_train",
         conflicts=("do_export", "overwrite_output_dir"),
         heading="Training",
+        common=True,
+        **PER_COMMAND,
+        in_sweep=False,
+        one_host="Give each host its own part of the sweep.",
     )
 
     def __post_init__(self) -> None:
@@ -329,11 +336,10 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         return bool(is_needed and self.do_train and self.dev_share)
 
 
-class RunClassifierWithTfhub(RunClassifier):
+class RunClassifierWithTfhub(RunClassifier, heading="Data", common=False):
     """Options of `run_classifier_with_tfhub.py`."""
 
     module_command = ""
-    common = FinetuningOptions.common + _COMMON
 
     bert_hub_module_handle: str = option(
         "The TF Hub module of BERT: a directory written by export_tfhub.py, or "
@@ -344,24 +350,40 @@ class RunClassifierWithTfhub(RunClassifier):
         "Not supported: the module is the model.",
         check=lambda _: "is not supported: the module is the model. Omit it.",
         heading=LEGACY,
+        on_resume="input",
+        inherited=False,
+        in_sweep=False,
     )
     fit_max_seq_length: bool = switch(
         "Not supported: set --max_seq_length.",
         check=lambda _: "is not supported: set --max_seq_length.",
         heading=LEGACY,
+        on_resume="free",
     )
     # Required by `run_classifier.py`.
     bert_config_file: str | None = optional(  # type: ignore[assignment]
-        "Unused: the module has its own configuration.", heading=LEGACY
+        "Unused: the module has its own configuration.",
+        heading=LEGACY,
+        on_resume="input",
     )
     vocab_file: str | None = optional(  # type: ignore[assignment]
-        "Unused: the module has its own vocabulary.", heading=LEGACY
+        "Unused: the module has its own vocabulary.",
+        heading=LEGACY,
+        on_resume="input",
+        changes_results=False,
     )
     init_checkpoint: str | None = optional(
-        "Unused: the module has its own weights.", heading=LEGACY
+        "Unused: the module has its own weights.",
+        heading=LEGACY,
+        on_resume="input",
+        inherited=False,
+        changes_results=False,
     )
     do_lower_case: bool = option(
-        "Unused: the module has its own casing.", True, heading=LEGACY
+        "Unused: the module has its own casing.",
+        True,
+        heading=LEGACY,
+        changes_results=False,
     )
 
     @classmethod
@@ -373,7 +395,7 @@ class RunClassifierWithTfhub(RunClassifier):
 
     def _check_model(self) -> None:
         """Checks that a module supports the options; there are no files."""
-        for name in _GRAPH_OPTIONS:
+        for name in self.names(with_module=False):
             if self.is_set(name):
                 message = "needs run_classifier.py: a module's graph is fixed."
                 raise self.error(name, message)

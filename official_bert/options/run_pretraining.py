@@ -7,76 +7,91 @@ from official_bert.io import files
 from official_bert.options import create_pretraining_data
 from official_bert.options.checks import existing_files, file_option
 from official_bert.options.flags import (
-    amount,
     choice,
-    count,
+    non_negative,
     option,
     optional,
+    positive,
     switch,
 )
 from official_bert.options.training import (
+    PER_COMMAND,
     TrainingOptions,
     read_train_options,
 )
 
 
-class RunPretraining(TrainingOptions, heading="Data"):
+class RunPretraining(TrainingOptions, heading="Data", common=False):
     """Options of `run_pretraining.py`."""
 
     one_of = ("do_train", "do_eval")
-    common = TrainingOptions.common + (
-        "model vocab_file init_checkpoint max_predictions_per_seq "
-        "num_train_steps num_warmup_steps nsp eval_file plots"
-    )
 
     input_file: str = option(
         "TFRecord files of instances, or glob patterns, comma-separated.",
         check=existing_files,
+        on_resume="input",
     )
     max_seq_length: int = option(
-        "Tokens per instance, as in the records.", 128, at_least=5
+        "Tokens per instance, as in the records.", 128, at_least=5, common=True
     )
-    max_predictions_per_seq: int = count(
-        "Masked tokens per instance, as in the records.", 20
+    max_predictions_per_seq: int = positive(
+        "Masked tokens per instance, as in the records.", 20, common=True
     )
     pack_sequences: bool = switch(
         "Whether the records were created with --pack_sequences."
     )
-    max_sequences_per_row: int = count(
+    max_sequences_per_row: int = positive(
         "With --pack_sequences: maximum number of instances per record, as in "
         "create_pretraining_data.py.",
         create_pretraining_data.MAX_SEQUENCES_PER_ROW,
     )
-    num_train_steps: int = count("Training steps.", 100000, heading="Training")
-    num_warmup_steps: int = amount(
-        "Steps over which the learning rate rises.", 10000
+    num_train_steps: int = positive(
+        "Training steps.",
+        100000,
+        heading="Training",
+        common=True,
+        on_resume="if_steps_left",
+    )
+    num_warmup_steps: int = non_negative(
+        "Steps over which the learning rate rises.", 10000, common=True
     )
     nsp: str = choice(
         "Loss on segment pairs: next sentence prediction, sentence order "
         "(records of --nsp=sop), or none. Evaluation without training uses the "
         "loss of the run by default.",
         "next|sop|none",
+        common=True,
     )
     do_eval: bool = switch(
         "Evaluate on --eval_file or, without it, on --input_file.",
         heading="Evaluation",
+        common=True,
+        **PER_COMMAND,
+        in_sweep=False,
     )
     eval_file: str | None = optional(
         "TFRecord files to evaluate on, such as held-out ones.",
         check=existing_files,
+        common=True,
+        on_resume="input",
     )
-    eval_every: int = amount(
+    eval_every: int = non_negative(
         "Training steps between evaluations. 0: evaluate only at the end.",
         0,
         needs="eval_file",
+        **PER_COMMAND,
     )
-    max_eval_steps: int = count(
-        "Evaluation steps; records with fewer batches are repeated.", 100
+    max_eval_steps: int = positive(
+        "Evaluation steps; records with fewer batches are repeated.",
+        100,
+        on_resume="free",
     )
     vocab_file: str | None = file_option(
         "The vocabulary, to check and to copy to --output_dir.",
         None,
         heading="Model",
+        common=True,
+        on_resume="input",
     )
 
     @classmethod

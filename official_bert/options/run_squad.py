@@ -4,50 +4,60 @@ from official_bert.options.checks import file_option
 from official_bert.options.finetuning import FinetuningOptions
 from official_bert.options.flags import (
     LEGACY,
-    amount,
     choice,
-    count,
+    non_negative,
     option,
+    positive,
     switch,
 )
 
 
-class RunSquad(FinetuningOptions, heading="Data"):
+class RunSquad(FinetuningOptions, heading="Data", common=False):
     """Options of `run_squad.py`."""
 
-    common = FinetuningOptions.common + (
-        "model init_checkpoint do_lower_case train_file predict_file "
-        "doc_stride version_2_with_negative"
-    )
-
     train_file: str | None = file_option(
-        "A SQuAD JSON file to train on.", None, needed_by=("do_train",)
+        "A SQuAD JSON file to train on.",
+        None,
+        needed_by=("do_train",),
+        common=True,
+        on_resume="input",
     )
     predict_file: str | None = file_option(
         "A SQuAD JSON file to predict and evaluate.",
         None,
         needed_by=("do_predict", "do_eval", "eval_every"),
+        common=True,
+        on_resume="input",
     )
     max_seq_length: int = option(
-        "Maximum number of tokens per sequence or window.", 384, at_least=5
+        "Maximum number of tokens per sequence or window.",
+        384,
+        at_least=5,
+        common=True,
     )
-    doc_stride: int = count("Tokens between the starts of two windows.", 128)
-    max_query_length: int = amount(
+    doc_stride: int = positive(
+        "Tokens between the starts of two windows.", 128, common=True
+    )
+    max_query_length: int = non_negative(
         "Maximum number of tokens of a question; the rest is truncated.", 64
     )
     version_2_with_negative: bool = switch(
-        "Whether some questions have no answer, as in SQuAD 2.0."
+        "Whether some questions have no answer, as in SQuAD 2.0.", common=True
     )
-    n_best_size: int = count(
+    n_best_size: int = positive(
         "Number of answers in nbest_predictions.json.",
         20,
         heading="Prediction and export",
+        on_resume="free",
     )
-    max_answer_length: int = count("Maximum number of tokens of an answer.", 30)
+    max_answer_length: int = positive(
+        "Maximum number of tokens of an answer.", 30, on_resume="free"
+    )
     null_score_diff_threshold: float = option(
         'Predict "no answer" if its score exceeds the score of the best answer '
         "by more than this value.",
         0.0,
+        on_resume="free",
     )
     # The default is the original's: padding positions compete for the n best
     # logits and may replace an answer.
@@ -56,8 +66,12 @@ class RunSquad(FinetuningOptions, heading="Data"):
         "padding is never chosen as an answer.",
         "max|bucket",
         heading="Evaluation",
+        on_resume="free",
+        changes_results=False,
     )
-    verbose_logging: bool = switch("No effect.", heading=LEGACY)
+    verbose_logging: bool = switch(
+        "No effect.", heading=LEGACY, on_resume="free"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,23 +1,11 @@
 """`--sweep`: the values of the flags that a sweep varies."""
 
-import dataclasses
 import typing
 from collections.abc import Iterator
 from typing import Any
 
 from official_bert.errors import InputError
 from official_bert.options.flags import Options, plain_type
-
-# Flags that the sweep sets itself, and flags that change the task: results of
-# several tasks do not belong in one table.
-_CANNOT_VARY = {
-    "sweep",
-    "output_dir",
-    "do_eval",
-    "do_train",
-    "task_name",
-    "task_type",
-}
 
 
 def parse(sweep: str, options_class: type[Options]) -> dict[str, list[Any]]:
@@ -27,7 +15,7 @@ def parse(sweep: str, options_class: type[Options]) -> dict[str, list[Any]]:
     `InputError` if a flag cannot be varied, or a value has the wrong type.
     """
     types = typing.get_type_hints(options_class)
-    names = {field.name for field in dataclasses.fields(options_class)}
+    names = options_class.names(in_sweep=True)
     values: dict[str, list[Any]] = {}
     for part in filter(None, sweep.split(";")):
         name, equals, texts = part.strip().partition("=")
@@ -35,7 +23,7 @@ def parse(sweep: str, options_class: type[Options]) -> dict[str, list[Any]]:
             raise InputError(
                 "--sweep does not vary --model. Start a sweep for each model."
             )
-        if not equals or name not in names - _CANNOT_VARY:
+        if not equals or name not in names:
             raise InputError(
                 f"--sweep: {part!r} does not start with a flag that can be "
                 "varied. Write flags and values as in "

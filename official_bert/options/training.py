@@ -11,11 +11,11 @@ from official_bert.io import files, json_files
 from official_bert.options import checks, tf_config
 from official_bert.options.flags import (
     Options,
-    amount,
     choice,
-    count,
+    non_negative,
     option,
     optional,
+    positive,
     switch,
 )
 from official_bert.options.model_source import NamedModel
@@ -23,12 +23,10 @@ from official_bert.sources import model_formats
 
 TRAIN_OPTIONS = "train_options.json"
 
-# Options that need a single host, and what to do on several hosts.
-_ONE_HOST = {
-    "overwrite_output_dir": "Omit it, and remove the directory.",
-    "do_export": "Omit it, and export after training.",
-    "sweep": "Give each host its own part of the sweep.",
-}
+# Policies of options: those that concern only one command, and, of these, those
+# that change at most rounding and dropout masks.
+PER_COMMAND: dict[str, Any] = {"on_resume": "free", "inherited": False}
+EXECUTION: dict[str, Any] = {**PER_COMMAND, "changes_results": False}
 
 
 def read_train_options(directory: str) -> dict[str, Any]:
@@ -55,22 +53,24 @@ def read_train_options(directory: str) -> dict[str, Any]:
     return record
 
 
-class DeviceOptions(Options, heading="Devices"):
+class DeviceOptions(Options, heading="Devices", common=False, **EXECUTION):
     """The devices that a training command runs on."""
 
-    use_tpu: bool = switch("Use a TPU instead of GPUs or CPU.")
+    use_tpu: bool = switch("Use a TPU instead of GPUs or CPU.", common=True)
     tpu_name: str | None = optional(
-        "A Cloud TPU's name or grpc:// address. Default: this machine's."
+        "A Cloud TPU's name or grpc:// address. Default: this machine's.",
+        common=True,
     )
     tpu_zone: str | None = optional("Zone of the TPU, if not detected.")
     gcp_project: str | None = optional("Project of the TPU, if not detected.")
     master: str | None = optional("A grpc:// address, instead of --tpu_name.")
-    num_tpu_cores: int = count("Maximum number of TPU cores.", 8)
+    num_tpu_cores: int = positive("Maximum number of TPU cores.", 8)
     distribution_strategy: str = choice(
         "none: one device. mirrored: all GPUs of this machine share each "
         "batch. multi_worker_mirrored: all GPUs of the hosts in TF_CONFIG "
         "share it. tpu: the same as --use_tpu.",
         "none|mirrored|multi_worker_mirrored|tpu",
+        common=True,
     )
 
     def __post_init__(self) -> None:
@@ -80,9 +80,10 @@ class DeviceOptions(Options, heading="Devices"):
             raise self.error("distribution_strategy", message)
         if self.distribution_strategy == "multi_worker_mirrored":
             tf_config.require()
-            for name, advice in _ONE_HOST.items():
-                if getattr(self, name, None):
-                    raise self.error(name, f"needs one host. {advice}")
+            for field in dataclasses.fields(self):
+                advice = field.metadata["one_host"]
+                if advice and self.is_set(field.name):
+                    raise self.error(field.name, f"needs one host. {advice}")
 
     @property
     def resolved_strategy(self) -> str:
@@ -96,99 +97,154 @@ class DeviceOptions(Options, heading="Devices"):
         return is_alone or tf_config.is_chief()
 
 
-class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
+class TrainingOptions(
+    NamedModel, DeviceOptions, heading="Training", common=False
+):
     """Options of all training commands, with the defaults of the original."""
 
-    common = (
-        "overwrite_output_dir max_seq_length do_train train_batch_size "
-        "learning_rate seed save_checkpoints_steps mixed_precision "
-        "gradient_accumulation_steps do_eval use_tpu tpu_name "
-        "distribution_strategy "
-    )
-
     bert_config_file: str = option(
-        "The bert_config.json of the model.", instead="model", heading="Model"
+        "The bert_config.json of the model.",
+        implied_by="model",
+        heading="Model",
+        on_resume="input",
     )
     init_checkpoint: str | None = optional(
         "TF1 checkpoint to start from, such as DIRECTORY/bert_model.ckpt, or "
         "the --output_dir of another run.",
         check=checks.existing_checkpoint,
+        common=True,
+        on_resume="input",
+        inherited=False,
     )
     left_to_right: bool = switch(
-        "Train a left-to-right model: tokens attend only to earlier ones."
+        "Train a left-to-right model: tokens attend only to earlier ones.",
+        on_resume="free",
+        with_module=False,
     )
     may_initialize: str = checks.regex_option(
         "Regular expression of weights to initialize randomly if "
         "--init_checkpoint lacks them, for example ^cls/. Weights that "
         "--may_skip also matches may have another shape.",
         "",
+        on_resume="free",
     )
     may_skip: str = checks.regex_option(
         "Regular expression of weights in --init_checkpoint to ignore if the "
         "model lacks them.",
         "",
+        on_resume="free",
     )
     max_seq_length: int = option(
         "Maximum number of tokens per sequence, including [CLS] and [SEP].",
         128,
         at_least=3,
         heading="Data",
+        common=True,
     )
     output_dir: str = option(
         "The run directory: checkpoints, results and TensorBoard events.",
         check=model_formats.require_checkpoint_path,
         heading="Training",
+        **EXECUTION,
+        in_sweep=False,
     )
     overwrite_output_dir: bool = switch(
         "Remove the earlier run in --output_dir instead of resuming it.",
         needs="do_train",
+        common=True,
+        **PER_COMMAND,
+        one_host="Omit it, and remove the directory.",
     )
-    do_train: bool = switch("Whether to train.")
-    train_batch_size: int = count(
-        "Examples per step, over all devices and micro-batches.", 32
+    do_train: bool = switch(
+        "Whether to train.", common=True, **PER_COMMAND, in_sweep=False
     )
-    learning_rate: float = amount("Peak learning rate.", 5e-5)
+    train_batch_size: int = positive(
+        "Examples per step, over all devices and micro-batches.",
+        32,
+        common=True,
+        on_resume="if_steps_left",
+    )
+    learning_rate: float = non_negative(
+        "Peak learning rate.", 5e-5, common=True
+    )
     optimizer: str = choice(
         "adamw: the original optimizer. lamb: for batches of thousands of "
         "examples.",
         "adamw|lamb",
+        inherited=False,
     )
     seed: int = option(
         "Seed of initial weights, data order and dropout.",
         12345,
         between=(0, 2**31 - 1),
+        common=True,
+        on_resume="if_steps_left",
     )
-    save_checkpoints_steps: int = count("Steps between checkpoints.", 1000)
-    keep_checkpoint_max: int = count("Number of newest checkpoints to keep.", 5)
+    save_checkpoints_steps: int = positive(
+        "Steps between checkpoints.",
+        1000,
+        common=True,
+        on_resume="free",
+        changes_results=False,
+    )
+    keep_checkpoint_max: int = positive(
+        "Number of newest checkpoints to keep.",
+        5,
+        on_resume="free",
+        changes_results=False,
+    )
     plots: bool = switch(
         "Draw training curves and, for up to 100 classes, a confusion matrix.",
         check=checks.installed("matplotlib"),
+        common=True,
+        **EXECUTION,
     )
-    iterations_per_loop: int = count(
-        "Training steps per compiled call. Default without a TPU: 1.", 1000
+    iterations_per_loop: int = positive(
+        "Training steps per compiled call. Default without a TPU: 1.",
+        1000,
+        **EXECUTION,
     )
-    gradient_accumulation_steps: int = count(
-        "Micro-batches per step: less memory, more time.", 1
+    gradient_accumulation_steps: int = positive(
+        "Micro-batches per step: less memory, more time.",
+        1,
+        common=True,
+        **EXECUTION,
     )
     mixed_precision: str = choice(
         "Compute layers in 16 bits. bfloat16: for TPUs and recent GPUs. "
         "float16: with loss scaling.",
         "none|bfloat16|float16",
+        common=True,
+        **PER_COMMAND,
+        with_module=False,
     )
     jit_compile: bool = switch(
-        "Compile with XLA. On TPUs, this is always done."
+        "Compile with XLA. On TPUs, this is always done.", **EXECUTION
     )
     remat: bool = switch(
-        "Recompute activations in the backward pass: less memory, more time."
+        "Recompute activations in the backward pass: less memory, more time.",
+        **EXECUTION,
+        with_module=False,
     )
     do_eval: bool = switch(
-        "Whether to evaluate on the development set.", heading="Evaluation"
+        "Whether to evaluate on the development set.",
+        heading="Evaluation",
+        common=True,
+        **PER_COMMAND,
+        in_sweep=False,
     )
-    eval_batch_size: int = count("Examples per evaluation step.", 8)
-    eval_every: int = amount(
+    eval_batch_size: int = positive(
+        "Examples per evaluation step.",
+        8,
+        on_resume="free",
+        changes_results=False,
+    )
+    eval_every: int = non_negative(
         "Training steps between evaluations. best/ keeps the best checkpoint, "
         "which is used after training. 0: evaluate only at the end.",
         0,
+        common=True,
+        **PER_COMMAND,
     )
 
     def __post_init__(self) -> None:

@@ -38,27 +38,6 @@ _MAY_CHANGE = (
     "initializer_range",
 )
 
-# Options that must not change when a run resumes.
-_FIXED_OPTIONS = """
-    bert_hub_module_handle bilstm_size choices_column context_column dev_share
-    do_lower_case doc_stride document_context feature_layers freeze has_header
-    id_column label_column layerwise_lr_decay learning_rate long_document
-    max_predictions_per_seq max_query_length max_seq_length
-    max_sequences_per_row nsp num_warmup_steps optimizer pack_sequences
-    question_column tag_column task_type text_a_column text_b_column
-    token_column version_2_with_negative warmup_proportion window_pooling
-    window_stride
-"""
-
-# Options that may change when a run resumes, but only if steps are left.
-_STEP_OPTIONS = "num_train_epochs num_train_steps pad_to seed train_batch_size"
-
-# Options that name input files.
-_INPUT_OPTIONS = """
-    model bert_config_file vocab_file init_checkpoint label_file train_file
-    dev_file test_file predict_file input_file eval_file
-"""
-
 # Files of a run that must not stay in the directory of another model.
 # `train_options.json`, which marks a run directory, stays until the next run
 # replaces it.
@@ -177,7 +156,7 @@ def require_resumable(
             "another directory. To start from that model, add "
             f"--model={options.output_dir}."
         )
-    names = _FIXED_OPTIONS.split()
+    names = options.names(on_resume="fixed")
     trained = record.get("options", {})
     if None in (trained.get("dev_file"), getattr(options, "dev_file", None)):
         names.append("dev_file")  # Without it, training data is held out.
@@ -213,7 +192,8 @@ def complete_earlier_run(
 
 def _require_same_steps(options: TrainingOptions, done: str) -> None:
     record = read_train_options(options.output_dir)
-    changes = changed_options(record, options, _STEP_OPTIONS.split())
+    names = options.names(on_resume="if_steps_left")
+    changes = changed_options(record, options, names)
     problem = (
         f"{options.output_dir}: no step is left to train ({done} are done), so "
         "these changes would have no effect:"
@@ -270,8 +250,8 @@ def _files_of_earlier_run(options: TrainingOptions) -> list[str]:
 
 
 def _require_no_inputs(options: TrainingOptions, paths: list[str]) -> None:
-    for name in _INPUT_OPTIONS.split():
-        if not (value := getattr(options, name, None)):
+    for name in options.names(on_resume="input"):
+        if not (value := getattr(options, name)):
             continue
         source = os.path.realpath(value)
         for path in map(os.path.realpath, paths):

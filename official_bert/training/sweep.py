@@ -14,12 +14,8 @@ from absl import logging
 from official_bert import plots, tasks
 from official_bert.errors import InputError, bullet_list
 from official_bert.io import files, json_files, tables
-from official_bert.options import (
-    RunClassifier,
-    RunClassifierWithTfhub,
-    sweep_values,
-)
-from official_bert.options.training import DeviceOptions, read_train_options
+from official_bert.options import RunClassifier, sweep_values
+from official_bert.options.training import read_train_options
 from official_bert.tasks import own_texts
 from official_bert.tasks.task import Task, scores_name
 from official_bert.training import finetune, loop, reporting, resuming
@@ -27,27 +23,6 @@ from official_bert.training.evaluate import score
 
 Setting = dict[str, Any]
 Result = tuple[Setting, dict[str, Any]]
-
-# Flags that change at most rounding and dropout masks. `output_dir` is one, so
-# that a sweep can be moved.
-_MAY_DIFFER = {
-    "output_dir",
-    "plots",
-    "do_predict",
-    "eval_batch_size",
-    "eval_pad_to",
-    "predict_batch_size",
-    "gradient_accumulation_steps",
-    "iterations_per_loop",
-    "remat",
-    "jit_compile",
-    "save_checkpoints_steps",
-    "keep_checkpoint_max",
-    *(field.name for field in dataclasses.fields(DeviceOptions)),
-}
-
-# Flags whose values a TF Hub module replaces.
-_SET_BY_MODULE = {"vocab_file", "do_lower_case", "init_checkpoint"}
 
 _RESULTS = "eval_results.json"
 
@@ -134,12 +109,10 @@ def _run_options(setting: Setting, options: RunClassifier) -> RunClassifier:
 
 def _require_same_run(options: RunClassifier, task: Task) -> None:
     """Raises `InputError` if an earlier run had other flags or data."""
-    names = {field.name for field in dataclasses.fields(options)} - _MAY_DIFFER
-    if isinstance(options, RunClassifierWithTfhub):
-        names -= _SET_BY_MODULE
     if not (record := read_train_options(options.output_dir)):
         return
     data_files = finetune.data_files(task, options)
+    names = options.names(changes_results=True)
     changes = resuming.changed_options(record, options, names)
     changes += resuming.changed_files(record, options, data_files)
     if changes:

@@ -13,7 +13,7 @@ from support.processes import run_python
 
 from official_bert.errors import InputError
 from official_bert.options import cli
-from official_bert.options.flags import Options, count, option, share, switch
+from official_bert.options.flags import Options, option, positive, share, switch
 
 
 class OvenOptions(Options, heading="Devices"):
@@ -41,7 +41,7 @@ class Baking(TimeOptions, OvenOptions, heading="Model"):
     do_glaze: bool = option("Whether to glaze.", True)
     cold: bool = switch("Whether to bake cold.", conflicts=("minutes",))
     do_brush: bool = switch("Whether to brush.")
-    loaves: int = count("Number of loaves.", 2)
+    loaves: int = positive("Number of loaves.", 2)
     minutes: int = option("Longer time.", 40, between=(1, 90))
 
 
@@ -129,6 +129,18 @@ def test_heading_applies_to_the_following_options_of_the_class():
     }
 
 
+def test_policy_of_a_field_overrides_that_of_its_class_and_the_default():
+    class Cooling(Options, inherited=False):
+        fan: bool = switch("Whether to use a fan.", in_sweep=False)
+        hours: int = positive("Hours to cool.", 1, inherited=True)
+
+    assert Cooling.names() == ["fan", "hours"]
+    assert Cooling.names(in_sweep=False) == ["fan"]
+    assert Cooling.names(inherited=True, on_resume="fixed") == ["hours"]
+    with pytest.raises(TypeError, match="inheritd"):
+        switch("Whether to open a window.", inheritd=True)
+
+
 COMMAND = """
     \"\"\"Bakes bread.\"\"\"
 
@@ -141,12 +153,12 @@ COMMAND = """
 
 
     class Baking(Options):
-        common = "shape do_train"
-
         flour: str = option("What to bake.")
         shape: str = option("Its shape.", "round", choices=("round", "long"))
-        salt: float = option("Share of salt.", 0.5, alias="salt_share")
-        minutes: int = option("In the oven.", 30, heading="Devices")
+        salt: float = option("Share of salt.", 0.5, alias="salt_share",
+                             common=False)
+        minutes: int = option("In the oven.", 30, heading="Devices",
+                              common=False)
         do_train: bool = option("Train the baker.", False, heading="Training")
 
 

@@ -110,6 +110,16 @@ def test_options_name_their_command_and_have_headings_and_help_texts(options):
         assert field.metadata["help"].endswith(".")
 
 
+@pytest.mark.parametrize("options", [RunPretraining, RunClassifier, RunSquad])
+def test_training_flag_that_changes_no_result_may_change_on_resume(options):
+    policies = {"fixed", "if_steps_left", "input", "free"}
+    for field in dataclasses.fields(options):
+        assert field.metadata["on_resume"] in policies
+    unimportant = {*options.names(changes_results=False)}
+    assert "eval_batch_size" in unimportant
+    assert unimportant <= {*options.names(on_resume="free")}
+
+
 CREATE = CreatePretrainingData
 WORKERS = {"runner": "DirectRunner", "num_workers": 2}
 BEAM = {"runner": "DirectRunner", "beam_options": "--a='b"}

@@ -1,6 +1,5 @@
 """Runs in the output directory of an earlier run resume or start over."""
 
-import dataclasses
 import json
 import os
 import shutil
@@ -15,12 +14,7 @@ from support.run_outputs import assert_same_weights, read_json, rewind, weights
 
 from official_bert.commands import run_classifier
 from official_bert.errors import InputError
-from official_bert.options import (
-    RunClassifier,
-    RunClassifierWithTfhub,
-    RunPretraining,
-    RunSquad,
-)
+from official_bert.options import RunClassifier
 from official_bert.tasks import glue
 from official_bert.training import evaluate, resuming
 
@@ -441,32 +435,3 @@ def test_pretraining_on_other_data_or_for_another_loss_is_an_error(tmp_path):
     )
     expected = pretraining_runs.run(folder, "new", do_train=True, **changes)
     assert_same_weights(output, expected)
-
-
-# Options that do not decide what is trained, or are compared by content.
-CAN_CHANGE = """
-    bert_config_file data_dir dev_file distribution_strategy do_eval do_export
-    do_predict do_train early_stopping eval_batch_size eval_every eval_file
-    eval_pad_to export_dir export_text export_tflite fit_max_seq_length
-    gcp_project gradient_accumulation_steps init_checkpoint
-    input_file iterations_per_loop jit_compile keep_checkpoint_max label_file
-    language left_to_right master max_answer_length max_eval_steps
-    may_initialize may_skip mixed_precision model n_best_size
-    null_score_diff_threshold num_tpu_cores output_dir overwrite_output_dir
-    plots predict_batch_size predict_file remat save_checkpoints_steps sweep
-    task_name test_file tpu_name tpu_zone train_file train_language
-    translate_test use_tpu verbose_logging vocab_file
-"""
-
-
-def test_every_option_is_compared_or_can_change():
-    names = {
-        field.name
-        for command in (RunPretraining, RunClassifierWithTfhub, RunSquad)
-        for field in dataclasses.fields(command)
-    }
-    tables = (resuming._FIXED_OPTIONS, resuming._STEP_OPTIONS, CAN_CHANGE)
-    listed = " ".join(tables).split()
-    assert sorted(listed) == sorted(names), (
-        "Add new options to one of the lists"
-    )
