@@ -29,6 +29,7 @@ from official_bert.config import BertConfig
 from official_bert.inputs import datasets
 from official_bert.inputs.records import RecordFiles
 from official_bert.io import files
+from official_bert.modeling.finetuning_models import build_model
 from official_bert.tasks import glue, record_files
 from official_bert.tasks.squad.task import SquadData, SquadTask
 from official_bert.tasks.task import Features, Task
@@ -67,8 +68,8 @@ def our_seconds(
         pad_to=pad_to,
     )
     _, step = training_step(
-        task.build_model(config),
-        FinetuningObjective(task),
+        build_model(task.head, config),
+        FinetuningObjective(task.head),
         input_signature=[batches.element_spec],
     )
     start = 0.0

@@ -12,8 +12,9 @@ import time
 from unittest import mock
 
 from benchmarks.step import CELLS
+from official_bert.inference.forward import Forward
+from official_bert.modeling.finetuning_models import build_model
 from official_bert.tasks import forward, glue
-from official_bert.tasks.forward import Forward
 from official_bert.tokenization import Tokenizer
 
 ROUNDS = 5
@@ -29,10 +30,10 @@ def main(
     blocks = list(task.featurize(examples, tokenizer, LENGTH))
     print("model     texts   padded  by length  overlapping   ratios")
     for size in sizes or ("tiny", "mini", "small", "base"):
-        model = task.build_model(CELLS[size].config)
+        model = build_model(task.head, CELLS[size].config)
         padded, by_length = (
             Forward(
-                task,
+                task.head,
                 model,
                 max_seq_length=LENGTH,
                 batch_size=32,

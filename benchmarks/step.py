@@ -31,6 +31,7 @@ from benchmarks import step_peers
 from benchmarks.sizes import SIZES
 from official_bert.config import BertConfig
 from official_bert.modeling.encoder import Bert
+from official_bert.modeling.finetuning_models import build_model
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
@@ -135,8 +136,8 @@ def our_step(cell: Cell, kind: str) -> Callable[[], Any]:
     if kind == "pretraining":
         model, objective = PretrainingModel(cell.config), PretrainingObjective()
     else:
-        model = task.build_model(cell.config)
-        objective = FinetuningObjective(task)
+        model = build_model(task.head, cell.config)
+        objective = FinetuningObjective(task.head)
     if kind == "prediction":
         predict = tf.function(lambda batch: model(batch, training=False))
         return lambda: predict(batch).numpy()

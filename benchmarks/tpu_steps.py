@@ -12,6 +12,7 @@ from benchmarks.sizes import SIZES
 from benchmarks.step import training_step
 from official_bert.config import BertConfig
 from official_bert.inputs import schemas
+from official_bert.modeling.finetuning_models import build_model
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.tasks import glue
 from official_bert.tasks.squad.task import SquadTask
@@ -79,8 +80,8 @@ class Step:
             else:
                 is_squad = case.kind == "squad"
                 task = SquadTask() if is_squad else glue.make_task("mnli", "")
-                objective = FinetuningObjective(task)
-                model = task.build_model(case.config)
+                objective = FinetuningObjective(task.head)
+                model = build_model(task.head, case.config)
                 self._schema = task.schema(case.length)
         _, self._step = training_step(
             model, objective, case.remat, jit_compile=True

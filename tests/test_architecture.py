@@ -1,8 +1,9 @@
 """Imports point downwards, never sideways or upwards, and never in a circle.
 
 A part is a module or a directory of `official_bert` that `LEVELS` names. Parts
-of level 0 may import each other, and do not need TensorFlow or NumPy. The
-scripts at the top level import commands only.
+of level 0 may import each other, and do not need NumPy at start-up. TensorFlow
+and Keras begin at `KERAS_LEVEL`. The scripts at the top level import commands
+only.
 """
 
 import ast
@@ -21,21 +22,29 @@ LEVELS = [
     "config errors io options sources sources.model_formats "
     "sources.released_models runs "
     "tokenization metrics pages plots tasks.detection",
+    # NumPy
     "inputs",
-    "modeling optimization hub",
-    "tasks pretraining_data sources.loading=sources.model=sources.converter="
+    "tasks pretraining_data",
+    # Keras and TensorFlow
+    "modeling optimization hub inputs.datasets=inputs.records",
+    "inference.forward "
+    "sources.loading=sources.model=sources.converter="
     "sources.weights=sources.formats.tf1=sources.formats.huggingface.weights="
     "sources.formats.keras_hub.weights=sources.formats.model_garden="
     "runs.checkpoints",
     "training inference export",
     "commands=__main__",
 ]
+KERAS_LEVEL = 3
 LEVEL_OF = {name: n for n, names in enumerate(LEVELS) for name in names.split()}
 PART_OF = {name: part for part in LEVEL_OF for name in part.split("=")}
 
 # What level 0 may import at start-up, and modeling/ anywhere.
 LIGHT = {"absl", "tqdm", *sys.stdlib_module_names}
 MODELING = {"keras", *sys.stdlib_module_names}
+KERAS = {"keras", "tensorflow", "tensorflow_hub", "tensorflow_text"}
+# Reads remote files with TensorFlow.
+MAY_IMPORT_TENSORFLOW = "official_bert/io/files.py"
 
 # Modules of level 0 that import NumPy, matplotlib or the like, and are imported
 # when they are first used. `test_startup.py` shows that --help does without.
@@ -87,6 +96,9 @@ def import_error(file, part, name, at_start):
     level, other_level = LEVEL_OF.get(part), LEVEL_OF.get(other)
     if other is None:
         at_start = at_start and file not in IMPORTED_ON_FIRST_USE
+        is_below = level is not None and level < KERAS_LEVEL
+        if is_below and top in KERAS and file != MAY_IMPORT_TENSORFLOW:
+            return f"imports {top} below level {KERAS_LEVEL}"
         if level == 0 and at_start and top not in LIGHT:
             return f"imports {top} at start-up"
         if part == "modeling" and top not in MODELING:
@@ -175,13 +187,15 @@ CIRCLE_OF_FILES = {
 @pytest.mark.parametrize(
     ("sources", "expected"),
     [
-        ({"io/a": "from official_bert import modeling"}, "up on level 2"),
+        ({"io/a": "from official_bert import modeling"}, "up on level 3"),
         ({"io/a": "def f():\n from official_bert.inputs import b"}, ":2 "),
         ({"tasks/glue": "from official_bert.training import loop"}, "up on"),
-        ({"tasks/glue": "import official_bert.sources.loading"}, "sideways"),
+        ({"tasks/glue": "import official_bert.sources.loading"}, "up on"),
+        ({"tasks/glue": "import official_bert.pretraining_data"}, "sideways"),
+        ({"tasks/glue": "def f():\n import keras"}, "below level 3"),
         ({"config": "import numpy as np"}, "imports numpy at start-up"),
-        ({"io/a": "try:\n import keras\nexcept ImportError: ..."}, "start-up"),
-        ({"io/a": "class C:\n import tensorflow"}, "at start-up"),
+        ({"io/a": "try:\n import jax\nexcept ImportError: ..."}, "start-up"),
+        ({"io/a": "class C:\n import numpy"}, "at start-up"),
         ({"modeling/heads": "def f():\n import numpy"}, "only import keras"),
         ({"training/loop": "from official_bert import commands"}, "up on"),
         ({"../predict": "from official_bert import tasks"}, "no command"),

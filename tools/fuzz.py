@@ -38,7 +38,7 @@ from absl import flags, logging
 from hypothesis import strategies as st
 
 from official_bert.errors import InputError
-from official_bert.tasks.forward import Forward
+from official_bert.inference.forward import Forward
 from official_bert.training import evaluate, loop, pretrain
 from tools import fuzz_cases, fuzz_mutations
 from tools.fuzz_cases import CASES, Case

@@ -1,6 +1,5 @@
 """Predicts with a fine-tuned model."""
 
-import functools
 import itertools
 import os
 import sys
@@ -11,15 +10,12 @@ import numpy as np
 from absl import logging
 
 from official_bert.errors import InputError, quoted
-from official_bert.inference.trained_models import (
-    load_finetuned,
-    load_huggingface,
-)
 from official_bert.io import files
 from official_bert.sources import pretrained
 from official_bert.sources.formats.huggingface import files as huggingface_files
+from official_bert.tasks import engines
 from official_bert.tasks.documents import MAX_SHARE_TRUNCATED
-from official_bert.tasks.forward import Forward
+from official_bert.tasks.engines import Engine
 from official_bert.tasks.task import FinetunedModel
 
 
@@ -32,11 +28,17 @@ class Predictor:
     # [{"label": "1", "probabilities": {"0": 0.08, "1": 0.92}}]
     ```
 
-    The numbers equal the output of `--do_predict`, up to rounding.
+    The numbers equal the output of `--do_predict`, up to rounding. If given, an
+    `engine` computes the logits instead of `finetuned.model`; TensorFlow is
+    then not imported.
     """
 
     def __init__(
-        self, finetuned: FinetunedModel, *, batch_size: int = 32
+        self,
+        finetuned: FinetunedModel,
+        *,
+        batch_size: int = 32,
+        engine: Engine | None = None,
     ) -> None:
         if isinstance(finetuned, str | os.PathLike):
             raise TypeError(
@@ -48,16 +50,13 @@ class Predictor:
         self.tokenizer = finetuned.tokenizer
         self.max_seq_length = finetuned.max_seq_length
         self._has_warned = False  # About truncated texts.
-        forward = functools.partial(
-            Forward,
-            self.task,
-            finetuned.model,
-            max_seq_length=self.max_seq_length,
-            pad_to=self.task.pad_to,
-        )
-        # `Forward` fills up every batch, so a single input needs batch size 1.
-        self._forward_one = forward(batch_size=1)
-        self._forward_many = forward(batch_size=batch_size)
+        self._batch_size = batch_size
+        # {batch size: engine}. Every batch is filled up, so a single input
+        # needs batch size 1.
+        self._engines = {
+            size: engine or self._keras_engine(finetuned.model, size)
+            for size in (1, batch_size)
+        }
 
     @classmethod
     def from_dir(
@@ -67,6 +66,8 @@ class Predictor:
 
         Raises `InputError` if a file is missing or damaged.
         """
+        from official_bert.inference.trained_models import load_finetuned
+
         finetuned = load_finetuned(os.fspath(output_dir))
         return cls(finetuned, batch_size=batch_size)
 
@@ -79,6 +80,8 @@ class Predictor:
         `model` is OWNER/NAME on the Hugging Face Hub, or a directory. Raises
         `InputError` if the model is not fine-tuned or not supported.
         """
+        from official_bert.inference.trained_models import load_huggingface
+
         model_files = pretrained.find(model)
         directory = model_files.init_checkpoint
         if not files.exists(os.path.join(directory, huggingface_files.CONFIG)):
@@ -88,6 +91,16 @@ class Predictor:
             )
         pretrained.download_weights(model, directory)
         return cls(load_huggingface(model_files), batch_size=batch_size)
+
+    def _keras_engine(self, model: Any, batch_size: int) -> Engine:
+        from official_bert.inference.forward import Forward
+
+        return Forward(
+            self.task.head,
+            model,
+            max_seq_length=self.max_seq_length,
+            batch_size=batch_size,
+        )
 
     def __call__(self, items: Iterable[Any]) -> list[dict[str, Any]]:
         """Returns an answer for each item; its values have JSON types.
@@ -141,9 +154,15 @@ class Predictor:
             examples, self.tokenizer, self.max_seq_length
         ):
             self._warn_if_truncated(features.lengths)
-            is_one = len(features.lengths) == 1
-            forward = self._forward_one if is_one else self._forward_many
-            logits = forward.run(features).logits
+            size = 1 if len(features.lengths) == 1 else self._batch_size
+            outputs = engines.run(
+                self._engines[size],
+                features,
+                max_seq_length=self.max_seq_length,
+                batch_size=size,
+                pad_to=self.task.pad_to,
+            )
+            logits = [logits for logits, *_ in outputs]
             answers += self.task.answers(features, logits)
         return [
             self.task.answer_to_json(example, answer)

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from official_bert import tasks
-from official_bert.errors import InputError, listed
+from official_bert.errors import InputError
 from official_bert.hub import HubBert
 from official_bert.inputs import text_inputs
 from official_bert.modeling.encoder import Bert, BertOutput
+from official_bert.modeling.finetuning_models import build_model
 from official_bert.modeling.layers import skip_initialization
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options.model_source import require_finetuned
@@ -19,10 +20,7 @@ from official_bert.sources.formats.huggingface import weights as huggingface
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.model import Model, match
 from official_bert.sources.pretrained import ModelFiles
-from official_bert.tasks.squad.task import SquadTask
-from official_bert.tasks.tagging import TaggingTask
-from official_bert.tasks.task import FinetunedModel
-from official_bert.tasks.text import TextTask
+from official_bert.tasks.task import FinetunedModel, TransformersModel
 from official_bert.tokenization import Tokenizer
 
 MASK = "[MASK]"
@@ -184,10 +182,10 @@ def _load_task(
         ) from error
     if "hub_module" in description:
         bert = HubBert(description["hub_module"])
-        model = task.build_model(bert.config, bert)
+        model = build_model(task.head, bert.config, bert)
     else:
         with skip_initialization():
-            model = task.build_model(model_files.read_config())
+            model = build_model(task.head, model_files.read_config())
     positions = model.config.max_position_embeddings
     if max_seq_length > positions:
         raise InputError(
@@ -211,29 +209,13 @@ def describe_task(model: Model) -> dict[str, Any] | None:
     has no task, because other formats do not store the number of choices.
     """
     description, labels = model.description, model.labels
-    head = model.head.name
-    length = description.config.max_position_embeddings
-    if head == "question_answering":
-        # The defaults 128 and 64, unless the model has few positions.
-        task = SquadTask(
-            doc_stride=min(128, length // 4),
-            max_query_length=min(64, length // 4),
-        ).to_json()
-    elif head == "token_classification":
-        task = TaggingTask(labels=labels).to_json()
-    elif head == "sequence_classification":
-        task_type = "regression" if len(labels) == 1 else "classification"
-        if description.problem_type == "regression" and len(labels) > 1:
-            raise InputError(
-                f"{model.arrays.where}: a regression model must have one "
-                f"label. Received: {listed(labels)}. To convert only the "
-                "encoder, add --skip='^classifier'."
-            )
-        if description.problem_type == "multi_label_classification":
-            task_type = "multilabel"
-        labels = () if task_type == "regression" else labels
-        task = TextTask(task_type=task_type, labels=labels).to_json()
-    else:
+    if model.head.task is None:
         return None
+    length = description.config.max_position_embeddings
+    task = tasks.KINDS[model.head.task].of_transformers(
+        TransformersModel(
+            model.arrays.where, labels, description.problem_type, length
+        )
+    )
     is_uncased = description.do_lower_case is not False
-    return task_file.describe(task, length, is_uncased)
+    return task_file.describe(task.to_json(), length, is_uncased)

@@ -15,12 +15,12 @@ from official_bert.modeling import layers
 from official_bert.modeling.encoder import Bert, BertOutput
 from official_bert.modeling.layers import Training
 from official_bert.modeling.pooling_head import (
-    NO_POOLING_HEAD,
     BiLstm,
     LayerPooling,
-    PoolingHead,
     mean_pooling,
 )
+from official_bert.sources import heads
+from official_bert.sources.heads import NO_POOLING_HEAD, Head, PoolingHead
 
 _INPUTS = ("input_ids", "input_mask", "segment_ids")
 
@@ -40,9 +40,7 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
         training: Whether to apply dropout, or a `StepContext`.
     """
 
-    scope = ""  # Name scope of the output layer's weights.
-    output_dropout = 0.1  # Dropout before the output layer.
-    reads_pooled_output = False
+    kind: heads.HeadKind
 
     def __init__(
         self,
@@ -62,7 +60,7 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
         with layers.default_policy(self.dtype_policy):
             self.bert = bert or Bert(self.config)
             self.dropout = layers.Dropout(
-                self.output_dropout, name="output_dropout"
+                self.kind.dropout, name="output_dropout"
             )
         # The pooling head computes in float32 under any policy, because it sums
         # over tokens and layers.
@@ -71,7 +69,7 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
         if not self.bert.built:
             self.bert.build()
         # Not a Dense layer, whose name would become part of the weights' names.
-        with layers.name_scopes(self.scope):
+        with layers.name_scopes(self.kind.output_scope):
             self.output_weights = keras.Variable(
                 keras.initializers.TruncatedNormal(stddev=0.02),
                 shape=(num_outputs, size),
@@ -118,7 +116,7 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
         untrained: tuple[str, ...] = ()
         if self.pooling_head.freezes_bert:
             untrained = ("bert/",)
-        elif not self.reads_pooled_output or self.bilstm:
+        elif not self.kind.has_pooler or self.bilstm:
             untrained = ("bert/pooler/",)
         return [
             weight
@@ -133,7 +131,7 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
         return output
 
     def call(self, batch: dict[str, Any], training: Training = False) -> Any:
-        if self.reads_pooled_output:
+        if self.kind.has_pooler:
             return self.project(self.text_vector(batch))
         return self.project(self.token_vectors(batch))
 
@@ -177,7 +175,7 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
 class SequenceClassifier(FinetuningModel):
     """Classifies texts or pairs (C = 1: regression). Returns logits [B, C]."""
 
-    reads_pooled_output = True
+    kind = heads.KINDS["sequence_classification"]
 
 
 @layers.serializable
@@ -186,6 +184,8 @@ class ChoiceClassifier(SequenceClassifier):
 
     Every choice is scored independently; the softmax is over the choices.
     """
+
+    kind = heads.KINDS["multiple_choice"]
 
     def __init__(
         self, config: BertConfig, num_outputs: int = 1, **kwargs: Any
@@ -204,6 +204,8 @@ class ChoiceClassifier(SequenceClassifier):
 class TokenClassifier(FinetuningModel):
     """Classifies every token (section 5.3). Returns logits [B, S, C]."""
 
+    kind = heads.KINDS["token_classification"]
+
 
 @layers.serializable
 class SpanModel(TokenClassifier):
@@ -214,5 +216,28 @@ class SpanModel(TokenClassifier):
     question and padding.
     """
 
-    scope = "cls/squad"
-    output_dropout = 0.0
+    kind = heads.KINDS["question_answering"]
+
+
+_MODELS: dict[str, type[FinetuningModel]] = {
+    model.kind.name: model
+    for model in (
+        SequenceClassifier,
+        ChoiceClassifier,
+        TokenClassifier,
+        SpanModel,
+    )
+}
+
+
+def build_model(
+    head: Head, config: BertConfig, bert: Any = None
+) -> FinetuningModel:
+    """Returns BERT with the head of a task.
+
+    `bert` is a layer to use instead of `Bert`, with the same arguments and
+    outputs.
+    """
+    return _MODELS[head.kind](
+        config, head.num_outputs, pooling_head=head.pooling_head, bert=bert
+    )

@@ -1,11 +1,14 @@
 """Losses per example. The training step divides by the total weight."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import keras
 from keras import ops
 
 from official_bert.modeling.gradients import softmax_cross_entropy
+
+Batch = dict[str, Any]
 
 # `softmax_cross_entropy` is faster from this number of classes on. For fewer,
 # Keras' loss is more accurate.
@@ -54,3 +57,80 @@ def binary_cross_entropy(logits: Any, labels: Any) -> Any:
         ops.cast(logits, "float32"),
         from_logits=True,
     )
+
+
+def mask_missing_choices(logits: Any, input_mask: Any) -> Any:
+    """Sets logits [B, C] of choices without tokens to -1e9.
+
+    `input_mask` is int [B, C, S].
+    """
+    has_tokens = ops.any(input_mask > 0, axis=-1)
+    return ops.where(has_tokens, logits, -1e9)
+
+
+class TaskLoss(NamedTuple):
+    """The loss of a task: a row of `LOSSES`.
+
+    Attributes:
+        losses: (logits, batch) -> float32 losses, [B] or [B, S].
+        weights: batch -> the weight of each loss, 0.0 or 1.0.
+    """
+
+    losses: Callable[[Any, Batch], Any]
+    weights: Callable[[Batch], Any]
+
+
+def _example_weights(batch: Batch) -> Any:
+    return ops.cast(batch["is_real_example"][:, 0], "float32")
+
+
+def _token_weights(batch: Batch) -> Any:
+    return ops.cast(batch["label_mask"], "float32")
+
+
+def _class_losses(logits: Any, batch: Batch) -> Any:
+    return cross_entropy(logits, batch["label_ids"][:, 0])
+
+
+def _multilabel_losses(logits: Any, batch: Batch) -> Any:
+    return binary_cross_entropy(logits, batch["label_ids"])
+
+
+def _regression_losses(logits: Any, batch: Batch) -> Any:
+    return squared_error(logits[:, 0], batch["label_ids"][:, 0])
+
+
+def _choice_losses(logits: Any, batch: Batch) -> Any:
+    scores = mask_missing_choices(logits, batch["input_mask"])
+    return cross_entropy(scores, batch["label_ids"][:, 0])
+
+
+def _token_losses(logits: Any, batch: Batch) -> Any:
+    return cross_entropy(logits, batch["label_ids"])
+
+
+def _span_losses(logits: Any, batch: Batch) -> Any:
+    """Returns [B], the mean loss of start and end; 0 without labels."""
+    if "start_positions" not in batch:
+        return ops.zeros(ops.shape(logits)[:1])
+    starts, ends = batch["start_positions"], batch["end_positions"]
+    start = cross_entropy(logits[..., 0], starts[:, 0])
+    end = cross_entropy(logits[..., 1], ends[:, 0])
+    return (start + end) / 2.0
+
+
+def _span_weights(batch: Batch) -> Any:
+    """Returns [B], 1 with labels and 0 without."""
+    shape = ops.shape(batch["input_ids"])[:1]
+    return ops.full(shape, float("start_positions" in batch))
+
+
+# {`loss` of a `Head`: the loss}.
+LOSSES = {
+    "classification": TaskLoss(_class_losses, _example_weights),
+    "multilabel": TaskLoss(_multilabel_losses, _example_weights),
+    "regression": TaskLoss(_regression_losses, _example_weights),
+    "choices": TaskLoss(_choice_losses, _example_weights),
+    "tags": TaskLoss(_token_losses, _token_weights),
+    "spans": TaskLoss(_span_losses, _span_weights),
+}

@@ -1,59 +1,12 @@
 """Layers between BERT and the output layer of a task (section 5.3)."""
 
-import dataclasses
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import keras
 from keras import ops
 
-from official_bert.io import json_files
-from official_bert.io.json_files import Size
 from official_bert.modeling.layers import serializable
-
-_FEATURES = (
-    "none",
-    "embeddings",
-    "second_to_last",
-    "last",
-    "weighted_sum_last_4",
-    "concat_last_4",
-    "weighted_sum_all",
-)
-
-
-@dataclasses.dataclass(frozen=True)
-class PoolingHead:
-    """How BERT's outputs are turned into the input of the output layer.
-
-    Attributes:
-        feature_layers: The layer outputs to use as features of a frozen BERT:
-            embeddings, second_to_last, last, weighted_sum_last_4,
-            concat_last_4 or weighted_sum_all. none: BERT is trained.
-        bilstm_size: Units per direction of a two-layer BiLSTM on top; 0: none.
-    """
-
-    feature_layers: Annotated[str, _FEATURES] = "none"
-    bilstm_size: Size = 0
-
-    @property
-    def freezes_bert(self) -> bool:
-        """Whether BERT's weights are not trained."""
-        return self.feature_layers != "none"
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the entries of `task.json`: none for the default head."""
-        has_head = self != NO_POOLING_HEAD
-        return {"top": dataclasses.asdict(self)} if has_head else {}
-
-    @classmethod
-    def from_json(cls, task: dict[str, Any]) -> "PoolingHead":
-        """Returns the head that a `task.json` describes."""
-        head: PoolingHead = json_files.decode(task.get("top", {}), cls, "top")
-        return head
-
-
-NO_POOLING_HEAD = PoolingHead()
 
 # Indices into the embeddings and the outputs of all layers.
 _LAYERS = {"embeddings": 0, "second_to_last": -2, "last": -1}
@@ -69,7 +22,7 @@ class LayerPooling(keras.layers.Layer):
         scale * sum_j softmax(layer_weights)_j layer_j
 
     Models with fewer than four layers use all of them as the "last 4". For
-    `feature_layers` see `PoolingHead`.
+    `feature_layers` see `sources.heads.PoolingHead`.
 
     Call arguments:
         embedding_output: float Tensor [B, S, H].

@@ -14,13 +14,7 @@ from official_bert.options.flags import (
     switch,
 )
 from official_bert.sources import model_formats, pretrained
-
-# Heads whose weights have the same names in a TF1 checkpoint.
-CLASSIFIERS = (
-    "sequence_classification",
-    "multiple_choice",
-    "token_classification",
-)
+from official_bert.sources.heads import CLASSIFIERS
 
 
 class ConvertCheckpoint(Options, heading="Model"):

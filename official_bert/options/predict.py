@@ -11,7 +11,7 @@ from official_bert.options.checks import (
 )
 from official_bert.options.flags import choice, optional, positive, switch
 from official_bert.options.model_source import MODEL_FILES, ModelOptions
-from official_bert.sources import task_file
+from official_bert.sources import heads, task_file
 from official_bert.sources.formats.huggingface import files as huggingface_files
 
 
@@ -172,7 +172,8 @@ class Predict(ModelOptions, heading="Model"):
             self._require_files(is_finetuned=False)
             return task
         architecture = huggingface_files.architecture(directory)
-        if architecture not in huggingface_files.KINDS:
+        head = heads.of_architecture(architecture)
+        if not (head and head.task):
             message = (
                 "must be a fine-tuned model. Received: "
                 f"{architecture or 'a pre-trained model'}. Add "
@@ -181,7 +182,7 @@ class Predict(ModelOptions, heading="Model"):
             )
             raise self.error("model", message)
         self._require_files(is_finetuned=False)
-        return {"kind": huggingface_files.KINDS[architecture]}
+        return {"kind": head.task}
 
     def _require_masked_lm(self) -> None:
         if self.model_dir and task_file.is_in(self.model_dir):

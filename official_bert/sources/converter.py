@@ -18,7 +18,7 @@ from official_bert.options.convert_checkpoint import (
     ConvertCheckpoint,
     same_format_error,
 )
-from official_bert.sources import model_formats, pretrained, task_file, weights
+from official_bert.sources import heads, model_formats, pretrained, task_file
 from official_bert.sources.formats.huggingface.files import TOKENIZER_CONFIG
 from official_bert.sources.formats.model_garden import weights as model_garden
 from official_bert.sources.formats.tf1 import checkpoint as tf1
@@ -57,7 +57,7 @@ def open_model(options: ConvertCheckpoint) -> Model:
             "head", "must be omitted: task.json names the head."
         )
     description = _complete(description, options)
-    if not any(map(weights.is_finetuned, model.stored)):
+    if not any(map(heads.is_finetuned, model.stored)):
         # Without its fine-tuned head, the model cannot do its task.
         description = dataclasses.replace(description, task=None)
     model = dataclasses.replace(model, description=description)
@@ -326,7 +326,7 @@ def strip_optimizer(options: ConvertCheckpoint) -> str:
             "narrower regular expression."
         )
     names = [model_formats.CONFIG, model_formats.VOCAB, TOKENIZER_CONFIG]
-    if any(map(weights.is_finetuned, kept)):
+    if any(map(heads.is_finetuned, kept)):
         names.append(task_file.NAME)
     with files.replacing_directory(options.output) as directory:
         arrays = ((name, before.read(name)) for name in kept)

@@ -16,7 +16,7 @@ from official_bert.errors import InputError, bullet_list, listed
 from official_bert.io import files
 from official_bert.options.training import TRAIN_OPTIONS
 from official_bert.runs import checkpoints as run_directory
-from official_bert.sources import model_formats, pretrained
+from official_bert.sources import heads, model_formats, pretrained
 from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.sources.formats.huggingface import weights as huggingface
 from official_bert.sources.formats.keras_hub import weights as keras_hub
@@ -132,7 +132,7 @@ def _assign(
             "--may_initialize allows missing names, --may_skip allows unused "
             "names, and both together allow other shapes."
         )
-        only_heads = all(_matches(tf1.TASK_HEAD, name) for name in missing)
+        only_heads = all(_matches(heads.TASK_HEAD, name) for name in missing)
         if only_heads and len(problems) == len(missing):
             hint = (
                 "The model is pre-trained, but not fine-tuned. Add --do_train, "

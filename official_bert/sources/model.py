@@ -15,8 +15,7 @@ from absl import logging
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, bullet_list
 from official_bert.io import progress
-from official_bert.sources import weights
-from official_bert.sources.formats.tf1 import checkpoint as tf1
+from official_bert.sources import heads, weights
 from official_bert.sources.weights import Shape
 
 _NOTHING = "(?!)"  # A regular expression without matches.
@@ -130,7 +129,7 @@ class Description:
     task: dict[str, Any] | None = None  # The content of its task.json.
     labels: tuple[str, ...] = ()  # One per class, in order.
     problem_type: str | None = None  # The key of transformers' configs.
-    head: str | None = None  # The `Head.name`, if the files tell it.
+    head: str | None = None  # The name of its kind, if the files tell it.
 
     @property
     def tokens(self) -> list[str]:
@@ -144,7 +143,7 @@ class Model:
     """A model whose weights are read on demand."""
 
     description: Description
-    head: weights.Head
+    head: heads.HeadKind
     shapes: Mapping[str, Shape]  # TF1 name -> shape, of all weights.
     # TF1 name -> name in `arrays`; other weights are newly initialized.
     stored: Mapping[str, str]
@@ -251,7 +250,7 @@ def match(
     )
     required = weights.names_of_model(shapes, model_head)
     missing = [name for name in required if name not in stored_names]
-    if model_head.needs_pooler or any(
+    if model_head.has_pooler or any(
         not name.startswith(weights.POOLER) for name in missing
     ):  # Otherwise, the pooler is newly initialized.
         problems += [f"missing: {names.rename(name)}" for name in missing]
@@ -269,8 +268,8 @@ def match(
             f"config:{bullet_list(problems)}\n"
             "Use the config of the same model. --skip=REGULAR_EXPRESSION leaves"
             " out arrays without a counterpart. For a model with a pooling "
-            f"head (frozen BERT, BiLSTM), --skip='{tf1.TASK_HEAD}' leaves out "
-            "everything above BERT."
+            f"head (frozen BERT, BiLSTM), --skip='{heads.TASK_HEAD}' leaves "
+            "out everything above BERT."
         )
 
     def read(name: str) -> np.ndarray:

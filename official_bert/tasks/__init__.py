@@ -1,4 +1,4 @@
-"""Tasks for fine-tuning: data, features, losses and answers."""
+"""Tasks for fine-tuning: data, features, heads and answers."""
 
 import dataclasses
 import difflib
@@ -7,8 +7,8 @@ from typing import Any
 
 from official_bert.errors import InputError
 from official_bert.io import tables
-from official_bert.modeling.pooling_head import PoolingHead
 from official_bert.options import RunClassifier
+from official_bert.sources.heads import PoolingHead
 from official_bert.tasks import choice, glue, own_texts, tagging, xnli
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.documents import LongDocuments
@@ -68,3 +68,9 @@ def from_json(values: dict[str, Any]) -> Task:
             "task.json, install that version."
         )
     return KINDS[values["kind"]].from_json(values)
+
+
+def head_kind(values: dict[str, Any]) -> str | None:
+    """Returns the kind of head of a task in `task.json`, if it is known."""
+    kind = KINDS.get(values.get("kind", ""))
+    return kind.head_kind if kind else None

@@ -13,10 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import tensorflow as tf
 from absl import logging
 
-from official_bert.config import BertConfig
 from official_bert.errors import InputError, listed, quoted
 from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
@@ -24,10 +22,9 @@ from official_bert.io import files, tables
 from official_bert.io.json_files import Size
 from official_bert.io.tables import Row
 from official_bert.metrics import classification
-from official_bert.modeling import losses
-from official_bert.modeling.finetuning_models import ChoiceClassifier
 from official_bert.options import RunClassifier
-from official_bert.tasks import detection, documents
+from official_bert.sources.heads import Head
+from official_bert.tasks import detection, documents, probabilities
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.own_data import OwnData
 from official_bert.tasks.task import (
@@ -142,6 +139,7 @@ class ChoiceTask(Task):
     columns: ChoiceColumns = DEFAULT_COLUMNS
 
     kind = "choice"
+    head_kind = "multiple_choice"
     truncates = True
     main_metric = "accuracy"
     baseline_name = "a random choice"
@@ -152,6 +150,11 @@ class ChoiceTask(Task):
                 "--long_document=windows is not supported in multiple choice. "
                 "Use truncate_tail or head_tail."
             )
+
+    @property
+    def head(self) -> Head:
+        """One output, the score of a choice."""
+        return Head(self.head_kind, 1, "choices", self.pooling_head)
 
     def schema(self, max_seq_length: int) -> Schema:
         """Returns the features of C sequences, and the label's index."""
@@ -186,22 +189,12 @@ class ChoiceTask(Task):
     def predictions(self, answers: Any) -> list[Any]:
         return [int(answer.argmax()) for answer in answers]
 
-    def build_model(self, config: BertConfig, bert: Any = None) -> Any:
-        """Returns BERT with one output, the score of a choice."""
-        head = self.pooling_head
-        return ChoiceClassifier(config, pooling_head=head, bert=bert)
-
-    def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
-        """Returns cross-entropies [B]."""
-        scores = mask_missing_choices(logits, batch["input_mask"])
-        return losses.cross_entropy(scores, batch["label_ids"][:, 0])
-
     def answers(self, features: RowFeatures, logits: Logits) -> list[Any]:
         """Returns probabilities [C], 0 for missing choices."""
         stacked = np.stack(logits)
         for row, scores in zip(features.rows, stacked, strict=True):
             scores[len(row.values["input_mask"]) :] = -np.inf
-        return list(tf.nn.softmax(stacked).numpy())
+        return list(probabilities.softmax(stacked))
 
     def metrics(self, examples: Examples, answers: Any) -> dict[str, Any]:
         targets = [e.label for e in examples if e.label is not None]
@@ -243,15 +236,6 @@ class ChoiceTask(Task):
         scores = list(map(float, answer[: len(example.choices)]))
         text = example.choices[choice]
         return {"choice": choice, "text": text, "probabilities": scores}
-
-
-def mask_missing_choices(logits: Any, input_mask: Any) -> Any:
-    """Sets logits [B, C] of choices without tokens to -1e9.
-
-    `input_mask` is int [B, C, S].
-    """
-    has_tokens = tf.reduce_any(input_mask > 0, axis=-1)
-    return tf.where(has_tokens, logits, -1e9)
 
 
 def make(options: RunClassifier) -> ChoiceTask:

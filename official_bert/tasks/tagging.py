@@ -22,21 +22,24 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
-from official_bert.config import BertConfig
 from official_bert.errors import InputError, quoted
 from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.io import files
 from official_bert.io.json_files import Amount
 from official_bert.metrics import entities
-from official_bert.modeling import losses
-from official_bert.modeling.finetuning_models import TokenClassifier
 from official_bert.options import RunClassifier
+from official_bert.sources.heads import Head
 from official_bert.tasks import conll, own_data
 from official_bert.tasks.conll import ConllData, Sentence
-from official_bert.tasks.task import FeatureRow, Logits, RowFeatures, Task
+from official_bert.tasks.task import (
+    FeatureRow,
+    Logits,
+    RowFeatures,
+    Task,
+    TransformersModel,
+)
 from official_bert.tokenization import Tokenizer, alignment
 
 # Values of --task_name, all with the same meaning.
@@ -116,12 +119,19 @@ class TaggingTask(Task):
     do_lower_case: bool = True
 
     kind = "tagging"
+    head_kind = "token_classification"
     input_ending = "txt"
 
     @property
     def main_metric(self) -> str:
         """F1 of whole entities if tags are like B-PER, otherwise accuracy."""
         return "f1" if entities.has_prefixes(self.labels) else "accuracy"
+
+    @property
+    def head(self) -> Head:
+        """One output per token and label."""
+        size = len(self.labels)
+        return Head(self.head_kind, size, "tags", self.pooling_head)
 
     @property
     def columns(self) -> ConllData:
@@ -190,19 +200,6 @@ class TaggingTask(Task):
         end = sentence.start + len(sentence.words) + room
         return sentence.document[begin:end], sentence.start - begin
 
-    def build_model(self, config: BertConfig, bert: Any = None) -> Any:
-        """Returns BERT with one output per token and label."""
-        size = len(self.labels)
-        return TokenClassifier(config, size, self.pooling_head, bert=bert)
-
-    def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
-        """Returns cross-entropies [B, S], also of tokens without a label."""
-        return losses.cross_entropy(logits, batch["label_ids"])
-
-    def weights(self, batch: dict[str, Any]) -> Any:
-        """Returns [B, S]: 1 for the first tokens of words."""
-        return tf.cast(batch["label_mask"], tf.float32)
-
     def answers(self, features: RowFeatures, logits: Logits) -> list[Any]:
         """Returns a list of tags for each sentence."""
         answers: list[list[str]] = [[] for _ in features.examples]
@@ -268,6 +265,10 @@ class TaggingTask(Task):
                     entity["offsets"] = [first, last]
                 result["entities"].append(entity)
         return result
+
+    @classmethod
+    def of_transformers(cls, model: TransformersModel) -> "TaggingTask":
+        return cls(labels=model.labels)
 
 
 def _split_text(text: str, do_lower_case: bool) -> Sentence:

@@ -1,7 +1,8 @@
 """The interface between a task, its data, the model and the commands.
 
-A task reads examples, makes features (the inputs of the model) from them,
-builds the model, computes its losses, and decodes its logits into answers.
+A task reads examples, makes features (the inputs of the model) from them, names
+the head of the model, and decodes its logits into answers. `modeling` builds
+layers and losses from the head.
 """
 
 import abc
@@ -14,14 +15,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
-from official_bert.config import BertConfig
 from official_bert.inputs import padding
 from official_bert.inputs.padding import Row
 from official_bert.inputs.schemas import Schema
 from official_bert.io import files, json_files, tables
-from official_bert.modeling.pooling_head import NO_POOLING_HEAD, PoolingHead
+from official_bert.sources.heads import NO_POOLING_HEAD, Head, PoolingHead
 from official_bert.tokenization import Tokenizer
 
 # The features of this many examples are in memory at the same time.
@@ -129,6 +128,15 @@ def shuffle_examples(examples: Examples) -> list[Any]:
     return order
 
 
+class TransformersModel(NamedTuple):
+    """What the config of a transformers model says about its task."""
+
+    where: str  # The start of messages.
+    labels: tuple[str, ...]  # One per class, in order.
+    problem_type: str | None
+    num_positions: int
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Task(abc.ABC):
     """A task that a model can be fine-tuned for.
@@ -137,6 +145,7 @@ class Task(abc.ABC):
         data: The `DataSet` of a run; None in `predict.py` and for export.
         pooling_head: The layers between BERT and the task's linear layer.
         kind: The name of the class in `task.json`.
+        head_kind: The kind of the model's head, a key of `heads.KINDS`.
         not_saved: The fields that are not keys of `task.json`.
         epoch_has_all_features: Whether an epoch contains all features. If not,
             it contains as many features as there are examples, as for SQuAD in
@@ -150,6 +159,7 @@ class Task(abc.ABC):
     pooling_head: PoolingHead = NO_POOLING_HEAD
 
     kind: ClassVar[str]
+    head_kind: ClassVar[str]
     not_saved: ClassVar[tuple[str, ...]] = ("data", "pooling_head")
     epoch_has_all_features: ClassVar[bool] = True
     pad_to = "bucket"
@@ -160,6 +170,11 @@ class Task(abc.ABC):
     @abc.abstractmethod
     def main_metric(self) -> str:
         """The key of the metric that compares models; higher is better."""
+
+    @property
+    @abc.abstractmethod
+    def head(self) -> Head:
+        """The head of the model; its kind is `head_kind`."""
 
     @property
     def loss_unit(self) -> float:
@@ -193,22 +208,6 @@ class Task(abc.ABC):
     def predictions(self, answers: Any) -> list[Any]:
         """Returns the predicted class of each answer or word; none in SQuAD."""
         return []
-
-    @abc.abstractmethod
-    def build_model(self, config: BertConfig, bert: Any = None) -> Any:
-        """Returns BERT with a head, one of `modeling.finetuning_models`.
-
-        `bert` is a layer to use instead of `Bert`, with the same arguments and
-        outputs.
-        """
-
-    @abc.abstractmethod
-    def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
-        """Returns float32 losses, [B] or [B, S]."""
-
-    def weights(self, batch: dict[str, Any]) -> Any:
-        """Returns the weight of each loss, 0 or 1."""
-        return tf.cast(batch["is_real_example"][:, 0], tf.float32)
 
     @abc.abstractmethod
     def answers(self, features: Any, logits: Logits) -> list[Any]:
@@ -281,13 +280,22 @@ class Task(abc.ABC):
         return cls(**fields, pooling_head=PoolingHead.from_json(values))
 
     @classmethod
+    def of_transformers(cls, model: TransformersModel) -> "Task":
+        """Returns the task of a model of transformers, with default values.
+
+        Only for the kinds that `heads.KINDS` names. Raises `InputError` if the
+        labels do not fit the problem.
+        """
+        raise NotImplementedError
+
+    @classmethod
     def _saved_fields(cls) -> list[str]:
         names = [field.name for field in dataclasses.fields(cls)]
         return [name for name in names if name not in cls.not_saved]
 
 
 class FinetunedModel(NamedTuple):
-    """A task and its fine-tuned model, as `task.build_model` returns it."""
+    """A task and its fine-tuned model, from `build_model`."""
 
     task: Task
     model: Any

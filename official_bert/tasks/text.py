@@ -5,18 +5,21 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
-from official_bert.config import BertConfig
-from official_bert.errors import InputError, quoted
+from official_bert.errors import InputError, listed, quoted
 from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.metrics import classification, regression
-from official_bert.modeling import losses
-from official_bert.modeling.finetuning_models import SequenceClassifier
-from official_bert.tasks import documents
+from official_bert.sources.heads import Head
+from official_bert.tasks import documents, probabilities
 from official_bert.tasks.documents import LongDocuments
-from official_bert.tasks.task import FeatureRow, Logits, RowFeatures, Task
+from official_bert.tasks.task import (
+    FeatureRow,
+    Logits,
+    RowFeatures,
+    Task,
+    TransformersModel,
+)
 from official_bert.tokenization import Tokenizer
 
 # {metric: (its function, the key of its main result)}.
@@ -80,6 +83,7 @@ class TextTask(Task):
     columns: TextColumns | None = None
 
     kind = "text"
+    head_kind = "sequence_classification"
     input_ending = "tsv"
 
     @property
@@ -88,6 +92,12 @@ class TextTask(Task):
         if self.task_type == "classification":
             return _METRICS[self.metric][1]
         return "pearson" if self.task_type == "regression" else "micro_f1"
+
+    @property
+    def head(self) -> Head:
+        """One output per label; one in regression."""
+        size = len(self.labels) or 1
+        return Head(self.head_kind, size, self.task_type, self.pooling_head)
 
     @property
     def truncates(self) -> bool:  # type: ignore[override]
@@ -138,20 +148,6 @@ class TextTask(Task):
             return [(example.label - self.target_mean) / self.target_deviation]
         return [self.labels.index(example.label)]
 
-    def build_model(self, config: BertConfig, bert: Any = None) -> Any:
-        """Returns BERT with one output per label; one in regression."""
-        size = len(self.labels) or 1
-        return SequenceClassifier(config, size, self.pooling_head, bert=bert)
-
-    def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
-        """Returns cross-entropies or squared errors [B]."""
-        labels = batch["label_ids"]
-        if self.task_type == "multilabel":
-            return losses.binary_cross_entropy(logits, labels)
-        if self.task_type == "regression":
-            return losses.squared_error(logits[:, 0], labels[:, 0])
-        return losses.cross_entropy(logits, labels[:, 0])
-
     @property
     def loss_unit(self) -> float:
         """In regression, the variance of the targets."""
@@ -172,9 +168,10 @@ class TextTask(Task):
         pooled = [self.unscale(pool(rows, axis=0)) for rows in windows]
         if not pooled or self.task_type == "regression":
             return pooled
-        is_multilabel = self.task_type == "multilabel"
-        activation = tf.sigmoid if is_multilabel else tf.nn.softmax
-        return list(activation(np.stack(pooled)).numpy())
+        activation = probabilities.softmax
+        if self.task_type == "multilabel":
+            activation = probabilities.sigmoid
+        return list(activation(np.stack(pooled)))
 
     def baseline(self, training: Texts, examples: Texts) -> dict[str, Any]:
         """Returns the metrics of the most frequent label, or of the mean."""
@@ -268,3 +265,19 @@ class TextTask(Task):
         name = "label" if self.task_type == "classification" else "labels"
         scores = zip(self.labels, map(float, answer), strict=True)
         return {name: prediction, "probabilities": dict(scores)}
+
+    @classmethod
+    def of_transformers(cls, model: TransformersModel) -> "TextTask":
+        """Returns the task; one output means regression."""
+        labels, problem_type = model.labels, model.problem_type
+        if problem_type == "regression" and len(labels) > 1:
+            raise InputError(
+                f"{model.where}: a regression model must have one label. "
+                f"Received: {listed(labels)}. To convert only the encoder, add "
+                "--skip='^classifier'."
+            )
+        if problem_type == "multi_label_classification":
+            return cls(task_type="multilabel", labels=labels)
+        if len(labels) == 1:
+            return cls(task_type="regression", labels=())
+        return cls(task_type="classification", labels=labels)

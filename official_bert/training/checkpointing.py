@@ -19,6 +19,7 @@ from official_bert.options.training import TrainingOptions
 from official_bert.runs import checkpoints as run_directory
 from official_bert.sources import loading, model_formats
 from official_bert.sources.formats.tf1 import checkpoint as tf1
+from official_bert.sources.heads import TASK_HEAD
 from official_bert.training import distribution
 
 _LOCK = "run.lock"
@@ -31,7 +32,7 @@ _UNFINISHED = re.compile(
     r"\.tmp-[0-9a-f]{8}(\..+)?"
 )
 # Heads of pre-training and of tasks. Training with other heads ignores them.
-_HEADS = f"^cls/|{tf1.TASK_HEAD}"
+_HEADS = f"^cls/|{TASK_HEAD}"
 # A file of a checkpoint. If the checkpoint has no index, a killed run was
 # writing or removing it.
 _PART = re.compile(r"(model\.ckpt-\d+)\.(data-\d+-of-\d+|resume\.json)")

@@ -14,12 +14,12 @@ import tensorflow as tf
 from absl import logging
 
 from official_bert.errors import InputError, quoted
+from official_bert.inference.forward import Forward
 from official_bert.io import files, json_files
 from official_bert.options import FinetuningOptions, RunPretraining
 from official_bert.runs import checkpoints as run_directory
 from official_bert.sources import model_formats
 from official_bert.tasks import record_files
-from official_bert.tasks.forward import Forward
 from official_bert.tasks.task import Task
 from official_bert.tokenization import Tokenizer
 from official_bert.training import reporting
@@ -52,7 +52,7 @@ class FinetuningRun:
         }
         return {
             mode: Forward(
-                self.task,
+                self.task.head,
                 self.model,
                 max_seq_length=options.max_seq_length,
                 batch_size=batch_size,

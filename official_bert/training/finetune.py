@@ -13,6 +13,7 @@ from official_bert.hub import HubBert
 from official_bert.inputs import datasets
 from official_bert.inputs.records import RecordFiles
 from official_bert.io import files, json_files
+from official_bert.modeling.finetuning_models import build_model
 from official_bert.optimization import layerwise
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.options import (
@@ -25,7 +26,7 @@ from official_bert.options.training import (
     read_train_options,
 )
 from official_bert.sources import model_formats, task_file
-from official_bert.sources.formats.tf1 import checkpoint as tf1
+from official_bert.sources.heads import TASK_HEAD
 from official_bert.tasks import record_files
 from official_bert.tasks.task import Task
 from official_bert.tokenization import Tokenizer
@@ -44,7 +45,7 @@ from official_bert.training.objectives import FinetuningObjective
 
 # Weights that only fine-tuning has, and the pooler, which masked-LM models of
 # transformers lack.
-_TASK_WEIGHTS = f"{tf1.TASK_HEAD}|^bert/pooler/"
+_TASK_WEIGHTS = f"{TASK_HEAD}|^bert/pooler/"
 
 # Fewer training steps give a warning: most models then learn nothing.
 _FEW_STEPS = 30
@@ -106,7 +107,7 @@ def prepare(task: Task, options: FinetuningOptions) -> FinetuningRun:
     files.make_directory(options.output_dir)
     checkpointing.set_seed(options.seed)
     with strategy.scope(), precision.policy(options.mixed_precision):
-        model = task.build_model(config, bert)
+        model = build_model(task.head, config, bert)
     directory = distribution.writable_directory(options)
     return FinetuningRun(
         task, options, tokenizer, strategy, model, examples, directory
@@ -185,7 +186,7 @@ def train(run: FinetuningRun) -> None:
     weights = layerwise.unfrozen(run.model.learning_variables, options.freeze)
     trainer = loop.Trainer(
         run.model,
-        FinetuningObjective(run.task),
+        FinetuningObjective(run.task.head),
         weights,
         schedule,
         options,

@@ -12,12 +12,12 @@ import tensorflow as tf
 
 from official_bert.inputs.schemas import Masking
 from official_bert.modeling.layers import Training
-from official_bert.modeling.losses import cross_entropy
+from official_bert.modeling.losses import LOSSES, cross_entropy
 from official_bert.modeling.pretraining_model import (
     PretrainingModel,
     PretrainingOutput,
 )
-from official_bert.tasks.task import Task
+from official_bert.sources.heads import Head
 from official_bert.training import dynamic_masking
 from official_bert.training.dynamic_masking import Batch
 
@@ -114,7 +114,7 @@ def _is_correct(logits: Any, labels: Any) -> Any:
 class FinetuningObjective:
     """The mean loss of a task, over all examples or tokens with a label."""
 
-    task: Task
+    head: Head
 
     def with_labels(self, batch: Batch, seed: Any) -> Batch:
         """Returns the batch, which has the labels of the records."""
@@ -122,14 +122,16 @@ class FinetuningObjective:
 
     def loss_weights(self, batch: Batch) -> Scalars:
         """Returns the number of examples, or tokens, that have a label."""
-        return {"loss": tf.reduce_sum(self.task.weights(batch))}
+        weights = LOSSES[self.head.loss].weights(batch)
+        return {"loss": tf.reduce_sum(weights)}
 
     def loss_sums(
         self, model: Any, batch: Batch, training: Training
     ) -> Scalars:
         """Runs the model and returns the sum of its losses."""
-        losses = self.task.losses(model(batch, training=training), batch)
-        return {"loss": tf.reduce_sum(losses * self.task.weights(batch))}
+        loss = LOSSES[self.head.loss]
+        losses = loss.losses(model(batch, training=training), batch)
+        return {"loss": tf.reduce_sum(losses * loss.weights(batch))}
 
     def mean_losses(self, sums: Scalars, weights: Scalars) -> Scalars:
         """Returns the mean; 0 if nothing in the batch has a label."""

@@ -8,7 +8,7 @@ from absl import logging
 
 from official_bert.errors import listed
 from official_bert.io import files
-from official_bert.sources import task_file
+from official_bert.sources import heads, task_file
 from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.sources.formats.huggingface import weights as huggingface
 from official_bert.tasks.task import Task
@@ -47,7 +47,8 @@ def _task_of(checkpoint: str) -> dict[str, Any]:
     if not files.exists(os.path.join(checkpoint, huggingface_files.CONFIG)):
         return {}
     architecture = huggingface_files.architecture(checkpoint)
-    kind = huggingface_files.KINDS.get(architecture)
+    head = heads.of_architecture(architecture)
+    kind = head.task if head else None
     has_labels = kind in ("text", "tagging")
     labels = huggingface.describe(checkpoint).labels if has_labels else ()
     # A model with one output is a regression model.

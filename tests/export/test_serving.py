@@ -17,7 +17,8 @@ from official_bert.export import serving
 from official_bert.export.graph_tokenizer import GraphTokenizer
 from official_bert.export.serving import squad_signatures, tflite
 from official_bert.inference.predictor import Predictor
-from official_bert.modeling.pooling_head import PoolingHead
+from official_bert.modeling.finetuning_models import build_model
+from official_bert.sources.heads import PoolingHead
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.squad.decoding import DecodingOptions
@@ -152,7 +153,7 @@ def load(name, directory):
     vocab_file = write_vocab(directory, TOKENS)
     config = BertConfig.from_dict({**tiny.CONFIG, "vocab_size": len(TOKENS)})
     task = CASES[name].task
-    model = recorded.assign(task.build_model(config), 7)
+    model = recorded.assign(build_model(task.head, config), 7)
     tokenizer = Tokenizer(vocab_file)
     return FinetunedModel(task, model, tokenizer, MAX_SEQ_LENGTH)
 

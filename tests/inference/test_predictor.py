@@ -13,6 +13,7 @@ from official_bert.commands import run_classifier
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
+from official_bert.modeling.finetuning_models import build_model
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.squad.decoding import DecodingOptions
 from official_bert.tasks.squad.task import SquadTask
@@ -55,7 +56,7 @@ def predictor(tokenizer):
 def make_predictor(task, tokenizer, **changes):
     """Returns a predictor with random weights, for 16 tokens."""
     config = BertConfig.from_dict(tiny.CONFIG)
-    model = recorded.assign(task.build_model(config), 7)
+    model = recorded.assign(build_model(task.head, config), 7)
     finetuned = FinetunedModel(task, model, tokenizer, 16)
     return Predictor(finetuned, **changes)
 

@@ -14,8 +14,9 @@ from official_bert.modeling.finetuning_models import (
     SpanModel,
     TokenClassifier,
 )
-from official_bert.modeling.pooling_head import BiLstm, PoolingHead
+from official_bert.modeling.pooling_head import BiLstm
 from official_bert.options import FinetuningOptions
+from official_bert.sources.heads import PoolingHead
 
 CONFIG = dataclasses.replace(recorded.SMALL_CONFIG, num_hidden_layers=5)
 LENGTHS = np.array([9, 6, 1])

@@ -12,6 +12,7 @@ from official_bert.modeling import finetuning_models as finetuning
 from official_bert.modeling import pretraining_model as pretraining
 from official_bert.modeling.attention import SelfAttention
 from official_bert.modeling.gradients import gelu
+from official_bert.sources.heads import PoolingHead
 
 # Raised by Keras itself when it saves a variable with NumPy 2.
 pytestmark = pytest.mark.filterwarnings(
@@ -48,7 +49,7 @@ LAYERS = {
 }
 BATCH = {"input_ids": IDS, "input_mask": MASK, "segment_ids": SEGMENTS}
 CHOICES = {name: np.stack([v, v[::-1]], 1) for name, v in BATCH.items()}
-HEAD = pooling_head.PoolingHead("weighted_sum_last_4", 3)
+HEAD = PoolingHead("weighted_sum_last_4", 3)
 MASKED = {**BATCH, "masked_lm_positions": MASK[:, :2]}
 MODELS = {
     "pretraining": (pretraining.PretrainingModel, {}, MASKED),

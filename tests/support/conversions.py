@@ -11,7 +11,7 @@ from official_bert.modeling import finetuning_models as finetuning
 from official_bert.modeling.encoder import Bert
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import ConvertCheckpoint
-from official_bert.sources import loading, weights
+from official_bert.sources import heads, loading, weights
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.formats.tf1 import directory as tf1_directory
 from support import SPECIAL, recorded, write_vocab
@@ -19,7 +19,7 @@ from support.run_outputs import read_json
 from support.transformers_process import INPUTS, SIZES
 
 VOCAB = [*SPECIAL, *"abcdefghijklmnopqrs"]
-HEADS = {head.name: head for head in weights.HEADS}
+HEADS = heads.KINDS
 CLASSIFIERS = [h.name for h in HEADS.values() if h.scopes == ("output_",)]
 
 # Head -> our model, and what transformers calls its outputs.

@@ -6,6 +6,7 @@ import numpy as np
 
 from official_bert.commands import run_classifier
 from official_bert.config import BertConfig
+from official_bert.modeling.finetuning_models import build_model
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import RunClassifier
 from official_bert.runs import checkpoints as run_directory
@@ -103,7 +104,7 @@ def tokenizer(folder, *more, never_split=()):
 
 def save_finetuned(directory, task, config=SMALL):
     """Writes a run directory with random weights; returns its path."""
-    model = task.build_model(BertConfig.from_dict(config))
+    model = build_model(task.head, BertConfig.from_dict(config))
     save(directory, model, config, 5)
     described = task_file.describe(task.to_json(), 16, do_lower_case=True)
     (directory / "task.json").write_text(json.dumps(described))

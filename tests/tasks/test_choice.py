@@ -13,10 +13,13 @@ from support.run_outputs import read_json
 from official_bert import tasks
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.modeling.finetuning_models import SequenceClassifier
+from official_bert.inference.forward import Forward
+from official_bert.modeling.finetuning_models import (
+    SequenceClassifier,
+    build_model,
+)
 from official_bert.tasks.choice import ChoiceColumns, ChoiceExample, ChoiceTask
 from official_bert.tasks.documents import LongDocuments
-from official_bert.tasks.forward import Forward
 
 TASK = ChoiceTask(num_choices=3)
 EXAMPLES = [
@@ -60,10 +63,10 @@ def test_every_choice_is_a_sequence_with_the_context(features):
 @pytest.mark.slow
 def test_every_choice_has_the_score_of_a_pair_classifier(features):
     config = BertConfig(**tiny.CONFIG)
-    model = TASK.build_model(config)
+    model = build_model(TASK.head, config)
     pair_classifier = SequenceClassifier(config, 1)
     pair_classifier.set_weights(model.get_weights())
-    forward = Forward(TASK, model, max_seq_length=12, batch_size=2)
+    forward = Forward(TASK.head, model, max_seq_length=12, batch_size=2)
     outputs = forward.run(features)
     logits = np.stack(outputs.logits).astype(float)
     batch = features.batch(range(3), 12, 3)
@@ -246,11 +249,11 @@ def test_data_may_have_its_own_labels_of_choices_as_in_arc(tmp_path):
 def test_missing_choices_count_neither_in_the_loss_nor_in_the_answer(tokenizer):
     short = EXAMPLES[0]._replace(choices=["good", "bad bad"])
     wide = ChoiceTask(num_choices=5)
-    model = TASK.build_model(BertConfig(**tiny.CONFIG))
+    model = build_model(TASK.head, BertConfig(**tiny.CONFIG))
     found = []
     for task in (ChoiceTask(num_choices=2), wide):
         [features] = task.featurize([short], tokenizer, 12)
-        forward = Forward(task, model, max_seq_length=12, batch_size=2)
+        forward = Forward(task.head, model, max_seq_length=12, batch_size=2)
         outputs = forward.run(features)
         [answer] = task.answers(features, outputs.logits)
         found.append((outputs.losses, answer))

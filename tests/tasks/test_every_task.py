@@ -8,7 +8,8 @@ from support import tiny
 from official_bert import tasks
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.modeling.pooling_head import PoolingHead
+from official_bert.modeling.finetuning_models import build_model
+from official_bert.sources.heads import PoolingHead
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.squad.task import SquadTask
@@ -83,7 +84,7 @@ def test_values_of_other_types_are_an_error(kind, changes, message):
 @pytest.mark.parametrize("kind", KINDS)
 def test_model_has_the_pooling_head_of_its_task(kind):
     task = make(kind, pooling_head=HEAD)
-    model = task.build_model(BertConfig.from_dict(tiny.CONFIG))
+    model = build_model(task.head, BertConfig.from_dict(tiny.CONFIG))
     assert model.pooling_head == HEAD
 
 

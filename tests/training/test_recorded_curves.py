@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 from support import recorded
 
+from official_bert.modeling.finetuning_models import build_model
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
@@ -115,7 +116,9 @@ def finetuned(request):
     """Returns a task's name, its recorded arrays, state and steps."""
     name, task = request.param, TASKS[request.param]
     arrays = recorded.part(FINETUNING, f"{name}/")
-    model = recorded.assign(task.build_model(recorded.TRAINING_CONFIG), 101)
+    model = recorded.assign(
+        build_model(task.head, recorded.TRAINING_CONFIG), 101
+    )
     heads = recorded.part(arrays, "extra_init/")
     for weight in model.trainable_variables:
         if weight.path in heads:
@@ -124,7 +127,7 @@ def finetuned(request):
     model.dropout.rate = 0.0  # The recorded runs have no dropout.
     batches = [finetuning_batch(arrays, number) for number in range(6)]
     optimizer = AdamWeightDecay(model.learning_variables, FINETUNING_SCHEDULE)
-    objective = FinetuningObjective(task)
+    objective = FinetuningObjective(task.head)
     return name, arrays, *train(model, optimizer, objective, batches * 5)
 
 

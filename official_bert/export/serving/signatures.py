@@ -10,7 +10,7 @@ from official_bert.export import graph_packing
 from official_bert.export.graph_tokenizer import GraphTokenizer
 from official_bert.export.saved_model import signature
 from official_bert.inputs import records, text_inputs
-from official_bert.tasks import choice
+from official_bert.modeling.losses import mask_missing_choices
 from official_bert.tasks.task import FinetunedModel
 
 Tensors = dict[str, Any]
@@ -207,7 +207,7 @@ class ChoiceSignatures(TaskSignatures):
     def logits(self, *inputs: Any) -> Any:
         """Runs the model; choices without tokens have low logits."""
         _, input_mask, _ = inputs
-        return choice.mask_missing_choices(super().logits(*inputs), input_mask)
+        return mask_missing_choices(super().logits(*inputs), input_mask)
 
     def _outputs(self, logits: Any) -> Tensors:
         probabilities = tf.nn.softmax(logits)

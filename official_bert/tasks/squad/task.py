@@ -7,19 +7,15 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import numpy as np
-import tensorflow as tf
 from absl import logging
 
-from official_bert.config import BertConfig
 from official_bert.errors import InputError, quoted
 from official_bert.inputs.schemas import Schema
 from official_bert.io import files
 from official_bert.io.json_files import Amount, Count
 from official_bert.metrics import squad_metrics
-from official_bert.modeling import losses
-from official_bert.modeling.finetuning_models import SpanModel
-from official_bert.modeling.pooling_head import PoolingHead
 from official_bert.options.run_squad import RunSquad
+from official_bert.sources.heads import Head, PoolingHead
 from official_bert.tasks import task
 from official_bert.tasks.squad import features as squad_features
 from official_bert.tasks.squad.decoding import (
@@ -86,10 +82,16 @@ class SquadTask(task.Task):
     show_progress: bool = False
 
     kind = "squad"
+    head_kind = "question_answering"
     not_saved = (*task.Task.not_saved, "show_progress")
     epoch_has_all_features = False
     main_metric = "f1"
     baseline_name = "always no answer"
+
+    @property
+    def head(self) -> Head:
+        """Logits of starts and ends, two for each token."""
+        return Head(self.head_kind, 2, "spans", self.pooling_head)
 
     def schema(self, max_seq_length: int) -> Schema:
         return squad_features.make_schema(max_seq_length)
@@ -127,24 +129,6 @@ class SquadTask(task.Task):
                 np.array(lengths), np.array(rooms), self.doc_stride
             ),
         )
-
-    def build_model(self, config: BertConfig, bert: Any = None) -> SpanModel:
-        """Returns BERT with logits of starts and ends, [B, S, 2]."""
-        return SpanModel(config, pooling_head=self.pooling_head, bert=bert)
-
-    def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
-        """Returns [B], the mean loss of start and end; 0 without labels."""
-        if "start_positions" not in batch:
-            return tf.zeros(tf.shape(logits)[:1])
-        starts, ends = batch["start_positions"], batch["end_positions"]
-        start = losses.cross_entropy(logits[..., 0], starts[:, 0])
-        end = losses.cross_entropy(logits[..., 1], ends[:, 0])
-        return (start + end) / 2.0
-
-    def weights(self, batch: dict[str, Any]) -> Any:
-        """Returns [B], 1 with labels and 0 without."""
-        shape = tf.shape(batch["input_ids"])[:1]
-        return tf.fill(shape, float("start_positions" in batch))
 
     def answers(
         self, features: SquadFeatures, logits: task.Logits
@@ -220,6 +204,14 @@ class SquadTask(task.Task):
         }
         odds = answer.null_odds
         return values if odds is None else {**values, "null_odds": odds}
+
+    @classmethod
+    def of_transformers(cls, model: task.TransformersModel) -> "SquadTask":
+        """Returns the task, with the defaults 128 and 64 if they fit."""
+        return cls(
+            doc_stride=min(128, model.num_positions // 4),
+            max_query_length=min(64, model.num_positions // 4),
+        )
 
 
 def _by_question_id(

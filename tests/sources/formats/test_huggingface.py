@@ -63,7 +63,7 @@ def test_names_and_shapes_are_those_of_transformers(head):
     found = {
         names.rename(name): names.shape(name, shapes[name], config)
         for name in weights.names_of_model(shapes, head)
-        if head.needs_pooler
+        if head.has_pooler
         or head.name == "encoder"
         or not name.startswith(weights.POOLER)
     }

@@ -68,13 +68,6 @@ FIXED = {
     "tie_word_embeddings": True,
 }
 
-# Fine-tuned models of transformers, and the kinds of their tasks.
-KINDS = {
-    "BertForSequenceClassification": "text",
-    "BertForTokenClassification": "tagging",
-    "BertForQuestionAnswering": "squad",
-}
-
 
 def read_config(directory: str) -> BertConfig:
     """Returns the config of a model.

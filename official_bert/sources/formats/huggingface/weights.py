@@ -17,11 +17,9 @@ from safetensors.numpy import save_file
 
 from official_bert.errors import InputError, listed, quoted
 from official_bert.io import files, json_files
-from official_bert.sources import task_file
+from official_bert.sources import heads, task_file
 from official_bert.sources.formats.huggingface import files as huggingface_files
-from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.model import Arrays, Description, Model, Names
-from official_bert.sources.weights import HEADS
 
 _WEIGHTS = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
@@ -148,7 +146,7 @@ def describe(directory: str) -> Description:
     config = huggingface_files.read_config(directory)
     path = os.path.join(directory, huggingface_files.CONFIG)
     content = json_files.read_object(path)
-    architecture = huggingface_files.architecture(directory)
+    head = heads.of_architecture(huggingface_files.architecture(directory))
     dropout = content.get("classifier_dropout")
     if dropout not in (None, _CLASSIFIER_DROPOUT):
         logging.warning(
@@ -162,7 +160,7 @@ def describe(directory: str) -> Description:
         task=task_file.read_beside(directory) or None,
         labels=_read_labels(path, content),
         problem_type=json_files.get(content, "problem_type", str | None, path),
-        head={h.architecture: h.name for h in HEADS}.get(architecture),
+        head=head.name if head else None,
     )
 
 
@@ -200,11 +198,11 @@ def write(model: Model, directory: str) -> None:
 
 def _make_config(model: Model) -> dict[str, Any]:
     config, task = model.description.config, model.description.task or {}
-    if "top" in task:
+    if heads.POOLING_KEY in task:
         raise InputError(
             "transformers has no model with a pooling head (frozen BERT, "
             f"BiLSTM). Received: task.json with `top` {task['top']}. To "
-            f"convert the encoder alone, pass --skip='{tf1.TASK_HEAD}'."
+            f"convert the encoder alone, pass --skip='{heads.TASK_HEAD}'."
         )
     if config.is_left_to_right:
         raise InputError(

@@ -22,8 +22,6 @@ _DATA = ".data-00000-of-00001"
 OPTIMIZER_STATE = r"/(adam|lamb)_[mv]$|^global_step$|^loss_scale/"
 # Matches all names except weights of the encoder (`bert/...`).
 NOT_BERT = rf"^(?!bert/)|{OPTIMIZER_STATE}"
-# The weights of a head for fine-tuning.
-TASK_HEAD = "^(cls/squad/)?output_(weights|bias)$|^(bilstm|features)/"
 
 # TensorFlow's reader raises one of these for damaged files.
 _UNREADABLE = (tf.errors.OpError, ValueError, RuntimeError, IndexError)

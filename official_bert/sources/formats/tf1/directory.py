@@ -6,6 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from official_bert import tasks
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.io import files
@@ -22,12 +23,6 @@ _PROBLEM_TYPES = {
     "classification": "single_label_classification",
     "multilabel": "multi_label_classification",
     "regression": "regression",
-}
-# `kind` in task.json -> the name of the classifier's head.
-_CLASSIFIERS = {
-    "text": "sequence_classification",
-    "choice": "multiple_choice",
-    "tagging": "token_classification",
 }
 
 _NAMES = Names(ignored=tf1.OPTIMIZER_STATE)
@@ -99,7 +94,7 @@ def read(
         task=task or None,
         labels=tuple(task.get("labels", ())),
         problem_type=_PROBLEM_TYPES.get(task.get("task_type", "")),
-        head=_CLASSIFIERS.get(task.get("kind", "")),
+        head=tasks.head_kind(task),
     )
 
 

@@ -1,4 +1,4 @@
-"""Runs a model on features, in batches of similar length."""
+"""Runs a Keras model on the features of a task."""
 
 import dataclasses
 from typing import Any, NamedTuple
@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from official_bert.inputs import padding
-from official_bert.io import progress
-from official_bert.io.threads import parallel_map
-from official_bert.tasks.task import Features, Logits, Task
+from official_bert.modeling.losses import LOSSES
+from official_bert.sources.heads import Head
+from official_bert.tasks import engines
+from official_bert.tasks.task import Features, Logits
 
 
 class Outputs(NamedTuple):
@@ -22,14 +22,14 @@ class Outputs(NamedTuple):
 
 @dataclasses.dataclass(eq=False)
 class Forward:
-    """Computes the logits and losses of features.
+    """Computes the logits and losses of features; also an `engines.Engine`.
 
     `max_seq_length` is the length of the longest possible feature, and
     `batch_size` the number of features on all replicas together. `pad_to` is
     "bucket" or "max"; both give the same outputs, up to rounding.
     """
 
-    task: Task
+    head: Head
     model: Any
     _: dataclasses.KW_ONLY
     max_seq_length: int
@@ -56,41 +56,23 @@ class Forward:
 
         `description` is the title of a progress bar; None: no bar.
         """
-        lengths = [
-            padding.padded_length(length, self.max_seq_length, self.pad_to)
-            for length in features.lengths
-        ]
-        logits: list[Any] = [None] * len(lengths)
-        losses, weights = np.zeros((2, len(lengths)))
+        outputs = engines.run(
+            self,
+            features,
+            max_seq_length=self.max_seq_length,
+            batch_size=self.batch_size,
+            pad_to=self.pad_to,
+            # Replicas wait for each other, so all must run batches in the same
+            # order.
+            in_parallel=self.strategy.num_replicas_in_sync == 1,
+            description=description,
+        )
+        sums = np.array([row[1:] for row in outputs], np.float64)
+        losses, weights = sums.reshape(-1, 2).T
+        return Outputs([row[0] for row in outputs], losses, weights)
 
-        def compute(indices: list[int]) -> list[np.ndarray]:
-            length = lengths[indices[0]]
-            batch = features.batch(indices, length, self.batch_size)
-            return self._compute(batch)
-
-        batches = padding.batches_by_length(lengths, self.batch_size)
-        # Replicas wait for each other, so all must run batches in the same
-        # order.
-        is_alone = self.strategy.num_replicas_in_sync == 1
-        mapped = parallel_map if is_alone else map
-        outputs = mapped(compute, batches)
-        with progress.bar(
-            description=description or "",
-            total=len(lengths),
-            unit=" features",
-            disable=description is None,
-        ) as bar:
-            for indices, output in zip(batches, outputs, strict=True):
-                size = len(indices)  # Less than B in the last batch.
-                losses[indices] = output[1][:size]
-                weights[indices] = output[2][:size]
-                for index, values in zip(indices, output[0], strict=False):
-                    logits[index] = values
-                bar.update(size)
-        return Outputs(logits, losses, weights)
-
-    def _compute(self, batch: dict[str, np.ndarray]) -> list[np.ndarray]:
-        """Returns logits, losses and weights of a batch."""
+    def __call__(self, batch: dict[str, np.ndarray]) -> list[np.ndarray]:
+        """Returns logits, loss sums [B] and weight sums [B] of a batch."""
         tensors = {name: tf.constant(values) for name, values in batch.items()}
         return [self._join_replicas(v) for v in self._compiled(tensors)]
 
@@ -111,8 +93,9 @@ class Forward:
                 for name, values in batch.items()
             }
         logits = self.model(batch, training=False)
-        weights = self.task.weights(batch)
-        losses = self.task.losses(logits, batch) * weights
+        loss = LOSSES[self.head.loss]
+        weights = loss.weights(batch)
+        losses = loss.losses(logits, batch) * weights
         axes = list(range(1, len(losses.shape)))  # All but the batch.
         loss_sums = tf.reduce_sum(losses, axes)
         return logits, loss_sums, tf.reduce_sum(weights, axes)

@@ -1,0 +1,184 @@
+"""The heads of models: the layers above the encoder, and their weights.
+
+A task names its head by a `Head`, from which `modeling` builds layers and
+losses. Checkpoints and conversions tell heads apart by the rows of `KINDS`.
+"""
+
+import dataclasses
+from typing import Annotated, Any, NamedTuple
+
+from official_bert.io import json_files
+from official_bert.io.json_files import Size
+
+_MASKED_LM = "cls/predictions/"
+_NEXT_SENTENCE = "cls/seq_relationship/"
+_SPANS = "cls/squad/"
+# Classifiers have `output_weights` and `output_bias`, without a scope.
+_CLASSIFIER = "output_"
+
+# All scopes of heads, the prefixes of the names of their weights.
+SCOPES = (_MASKED_LM, _NEXT_SENTENCE, _SPANS, _CLASSIFIER)
+
+# Regular expression of the weights of a task's head and its pooling head.
+TASK_HEAD = "^(cls/squad/)?output_(weights|bias)$|^(bilstm|features)/"
+
+
+class HeadKind(NamedTuple):
+    """A kind of head: a row of `KINDS`.
+
+    The fields after `has_pooler` are for the heads of tasks.
+    """
+
+    name: str
+    architecture: str  # The transformers class with this head.
+    scopes: tuple[str, ...] = ()
+    has_pooler: bool = False  # Whether it uses BERT's pooled output.
+    dropout: float = 0.1  # Before the output layer; not set by the config.
+    # `kind` in the task.json of a transformers model with this head. There is
+    # none for multiple choice, because transformers does not store the number
+    # of choices.
+    task: str | None = None
+
+    @property
+    def output_scope(self) -> str:
+        """The prefix of `output_weights` and `output_bias`."""
+        return _SPANS if _SPANS in self.scopes else ""
+
+    def output_shapes(
+        self, num_outputs: int, size: int
+    ) -> dict[str, tuple[int, ...]]:
+        """Returns {name: shape} of the output layer on vectors [size]."""
+        return {
+            f"{self.output_scope}output_weights": (num_outputs, size),
+            f"{self.output_scope}output_bias": (num_outputs,),
+        }
+
+
+# {value of --head, or name in messages: the kind of head}.
+KINDS = {
+    kind.name: kind
+    for kind in (
+        HeadKind("encoder", "BertModel"),
+        HeadKind(
+            "pretraining",
+            "BertForPreTraining",
+            (_MASKED_LM, _NEXT_SENTENCE),
+            has_pooler=True,
+        ),
+        HeadKind("masked_lm", "BertForMaskedLM", (_MASKED_LM,)),
+        HeadKind(
+            "next_sentence",
+            "BertForNextSentencePrediction",
+            (_NEXT_SENTENCE,),
+            has_pooler=True,
+        ),
+        HeadKind(
+            "sequence_classification",
+            "BertForSequenceClassification",
+            (_CLASSIFIER,),
+            has_pooler=True,
+            task="text",
+        ),
+        HeadKind(
+            "multiple_choice",
+            "BertForMultipleChoice",
+            (_CLASSIFIER,),
+            has_pooler=True,
+        ),
+        HeadKind(
+            "token_classification",
+            "BertForTokenClassification",
+            (_CLASSIFIER,),
+            task="tagging",
+        ),
+        HeadKind(
+            "question_answering",
+            "BertForQuestionAnswering",
+            (_SPANS,),
+            dropout=0.0,
+            task="squad",
+        ),
+    )
+}
+
+# Heads whose weights have the same names in a TF1 checkpoint.
+CLASSIFIERS = tuple(k.name for k in KINDS.values() if _CLASSIFIER in k.scopes)
+
+
+def of_architecture(architecture: str) -> HeadKind | None:
+    """Returns the head of a transformers class; None if it is unknown."""
+    by_name = {kind.architecture: kind for kind in KINDS.values()}
+    return by_name.get(architecture)
+
+
+def is_finetuned(name: str) -> bool:
+    """Whether a weight of this name belongs to the output layer of a task."""
+    return name.startswith((_CLASSIFIER, _SPANS))
+
+
+FEATURE_LAYERS = (
+    "none",
+    "embeddings",
+    "second_to_last",
+    "last",
+    "weighted_sum_last_4",
+    "concat_last_4",
+    "weighted_sum_all",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class PoolingHead:
+    """How BERT's outputs are turned into the input of the output layer.
+
+    In `task.json`, it is the entry `top`, as in the first versions. The entry
+    is missing for the default, which has no layers.
+
+    Attributes:
+        feature_layers: The layer outputs to use as features of a frozen BERT:
+            embeddings, second_to_last, last, weighted_sum_last_4,
+            concat_last_4 or weighted_sum_all. none: BERT is trained.
+        bilstm_size: Units per direction of a two-layer BiLSTM on top; 0: none.
+    """
+
+    feature_layers: Annotated[str, FEATURE_LAYERS] = "none"
+    bilstm_size: Size = 0
+
+    @property
+    def freezes_bert(self) -> bool:
+        """Whether BERT's weights are not trained."""
+        return self.feature_layers != "none"
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the entries of `task.json`: none for the default."""
+        has_layers = self != NO_POOLING_HEAD
+        return {POOLING_KEY: dataclasses.asdict(self)} if has_layers else {}
+
+    @classmethod
+    def from_json(cls, task: dict[str, Any]) -> "PoolingHead":
+        """Returns the pooling head that a `task.json` describes."""
+        head: PoolingHead = json_files.decode(
+            task.get(POOLING_KEY, {}), cls, POOLING_KEY
+        )
+        return head
+
+
+POOLING_KEY = "top"
+NO_POOLING_HEAD = PoolingHead()
+
+
+@dataclasses.dataclass(frozen=True)
+class Head:
+    """The head of a task's model.
+
+    Attributes:
+        kind: A key of `KINDS`.
+        num_outputs: C, the number of outputs for each text, choice or token.
+        loss: A key of `modeling.losses.LOSSES`.
+        pooling_head: The layers between BERT and the output layer.
+    """
+
+    kind: str
+    num_outputs: int
+    loss: str
+    pooling_head: PoolingHead = NO_POOLING_HEAD

@@ -1,0 +1,16 @@
+"""Probabilities from logits, float32 and exact to rounding."""
+
+import numpy as np
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """Returns the softmax over the last axis, [..., C]."""
+    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    shares: np.ndarray = powers / powers.sum(axis=-1, keepdims=True)
+    return shares
+
+
+def sigmoid(logits: np.ndarray) -> np.ndarray:
+    """Returns 1 / (1 + exp(-x)) of each element, without overflow."""
+    powers = np.exp(-np.abs(logits))
+    return np.where(logits < 0, powers, 1) / (1 + powers)
