@@ -29,7 +29,12 @@ EXPECTED = {
 @pytest.fixture(scope="module")
 def results():
     script = ROOT / "tests" / "support" / "tasks_without_tensorflow.py"
-    return json.loads(run_python(str(script)).stdout)
+    code = (
+        "import runpy, sys\n"
+        "sys.modules['tensorflow'] = sys.modules['keras'] = None\n"
+        f"runpy.run_path({str(script)!r})"
+    )
+    return json.loads(run_python("-c", code).stdout)
 
 
 @pytest.mark.parametrize("kind", EXPECTED)
