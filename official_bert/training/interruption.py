@@ -1,18 +1,13 @@
 """SIGINT (Ctrl-C) and SIGTERM: finish the step, save, exit."""
 
 import contextlib
-import os
 import signal
-import socket
-import sys
-import threading
 from collections.abc import Iterator
+from typing import Any
 
 from absl import logging
 
 from official_bert.io import signals
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class ReceivedSignal:
@@ -23,34 +18,35 @@ class ReceivedSignal:
 
 @contextlib.contextmanager
 def watched() -> Iterator[ReceivedSignal]:
-    """Records SIGINT and SIGTERM; a second Ctrl-C exits immediately.
+    """Records SIGINT and SIGTERM; a later Ctrl-C kills the process.
 
-    Python runs signal handlers only between two bytecodes, and a training step
-    is one bytecode. Therefore, a thread is notified instead. Only the main
-    thread can handle signals, so in other threads, none are recorded.
+    Python runs signal handlers between two bytecodes, and a training step (or
+    the inner loop of `--iterations_per_loop`) is one bytecode. So a first
+    signal is recorded and logged when the step ends. From then on SIGINT has
+    its default action, which needs no Python and ends the process even in the
+    middle of a step. A second SIGTERM has no effect, because `timeout` and some
+    schedulers send it twice.
+
+    A signal that is already ignored stays ignored, such as SIGINT in background
+    commands of shells. Only the main thread can handle signals, so in other
+    threads, none are recorded.
     """
     received = ReceivedSignal()
-    if not signals.in_main_thread():
-        yield received
-        return
-    reader, writer = socket.socketpair()
-    writer.setblocking(False)
-    listener = threading.Thread(target=_listen, args=(reader, received))
-    listener.daemon = True
-    with reader, contextlib.ExitStack() as stack:
-        listener.start()
-        stack.callback(listener.join)
-        stack.callback(writer.close)
-        # Ends the listener, even if a forked process has a copy of the socket.
-        stack.callback(writer.shutdown, socket.SHUT_WR)
-        # A signal that is already ignored stays ignored, such as SIGINT in
-        # background commands of shells. For other signals, a handler that does
-        # nothing keeps the process alive.
-        used = [n for n in _SIGNALS if signal.getsignal(n) != signal.SIG_IGN]
-        handlers = signals.temporary_handler(lambda *_: None, *used)
-        stack.enter_context(handlers)
-        earlier = signal.set_wakeup_fd(writer.fileno())
-        stack.callback(signal.set_wakeup_fd, earlier)
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    used = [n for n in numbers if signal.getsignal(n) != signal.SIG_IGN]
+
+    def record(number: int, _: Any) -> None:
+        if received.signal:
+            return
+        received.signal = signal.Signals(number).name
+        message = f"{received.signal}: saving and stopping after this step."
+        if signal.SIGINT in used:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            again = " again" if number == signal.SIGINT else ""
+            message += f" Press Ctrl-C{again} to stop now, without saving."
+        logging.info(message)
+
+    with signals.temporary_handler(record, *used):
         yield received
 
 
@@ -67,21 +63,3 @@ def waiting_for_hosts() -> Iterator[None]:
         signals.temporary_handler(signal.SIG_DFL, signal.SIGINT),
     ):
         yield
-
-
-def _listen(reader: socket.socket, received: ReceivedSignal) -> None:
-    """Reads the numbers of signals until the socket is closed."""
-    while data := reader.recv(1):
-        number = data[0]
-        if number == signal.SIGINT and received.signal:
-            print("\nStopped without saving.", file=sys.stderr)
-            # The main thread may be inside a step.
-            os._exit(128 + signal.SIGINT)
-        if number in _SIGNALS and not received.signal:
-            received.signal = signal.Signals(number).name
-            logging.info(
-                "%s: saving and stopping after this step. Press Ctrl-C%s to "
-                "stop now, without saving.",
-                received.signal,
-                " again" if number == signal.SIGINT else "",
-            )
