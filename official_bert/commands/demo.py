@@ -13,14 +13,12 @@ the output directory.
 
 import os
 import shlex
-import signal
-import subprocess
 import sys
 from typing import NamedTuple
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, missing_package
-from official_bert.io import files, processes, signals
+from official_bert.io import files, processes
 from official_bert.options import Demo, cli
 from official_bert.sources.released_models import DEMO as MODEL
 from official_bert.sources.released_models import data_directory
@@ -123,31 +121,10 @@ def run(step: Step) -> None:
         process = processes.start(program, *flags)
     else:
         process = processes.start_command(script.removesuffix(".py"), flags)
-    status = wait_for(process)
-    if status:
+    if status := processes.wait(process):
         sys.exit(status if status > 0 else 128 - status)  # As a shell does.
     if not files.exists(step.result):
         sys.exit("The command was stopped. Run the demo again to resume.")
-
-
-def wait_for(process: subprocess.Popen[bytes]) -> int:
-    """Returns the exit status of a command, or -N if signal N stopped it.
-
-    This includes commands that save their state on a signal and exit with 0.
-    """
-    stopped_by = []
-
-    def stop(number: int, frame: object) -> None:
-        stopped_by.append(number)
-        process.send_signal(number)
-
-    with signals.temporary_handler(stop, signal.SIGTERM):
-        try:
-            status = process.wait()
-        except KeyboardInterrupt:  # The terminal sends Ctrl-C to both.
-            process.wait()
-            raise
-    return -stopped_by[0] if stopped_by else status
 
 
 def chapters(directory: str) -> dict[str, list[Step]]:

@@ -104,6 +104,12 @@ def run(
     )
 
 
+def global_flags() -> list[str]:
+    """Returns the flags that are no options, for commands that this starts."""
+    is_verbose = flags.FLAGS.is_parsed() and "verbose" in flags.FLAGS
+    return ["--verbose"] if is_verbose and flags.FLAGS.verbose else []
+
+
 class _HelpParser(flags.BooleanParser):
     """Accepts `--help=all`."""
 

@@ -217,6 +217,11 @@ class Options:
             return flag if value else f"--no{name}"
         return flag if value is None else f"{flag}={value}"
 
+    def flags(self) -> list[str]:
+        """Returns the command line of these options: all that are not None."""
+        names = [field.name for field in dataclasses.fields(self)]
+        return [self.flag(n) for n in names if getattr(self, n) is not None]
+
     def error(self, name: str, message: str) -> InputError:
         """Returns the error for an option: "--NAME=VALUE MESSAGE"."""
         return InputError(f"{self.flag(name)} {message}")

@@ -4,21 +4,22 @@ import collections
 import dataclasses
 import itertools
 import os
+import signal
 import statistics
+import subprocess
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import keras
 from absl import logging
 
 from official_bert import plots, tasks
 from official_bert.errors import InputError, bullet_list
-from official_bert.io import files, json_files, tables
-from official_bert.options import RunClassifier, sweep_values
+from official_bert.io import files, json_files, processes, tables
+from official_bert.options import RunClassifier, cli, sweep_values
 from official_bert.options.training import read_train_options
 from official_bert.tasks import own_texts
 from official_bert.tasks.task import Task, scores_name
-from official_bert.training import finetune, loop, reporting, resuming
+from official_bert.training import finetune, reporting, resuming
 from official_bert.training.evaluate import score
 
 Setting = dict[str, Any]
@@ -42,25 +43,26 @@ def run_or_sweep(options: RunClassifier) -> None:
 def run(task: Task, options: RunClassifier) -> None:
     """Runs every combination of `--sweep` and writes a table of the results.
 
-    Each run has its own directory in `output_dir`. A finished run is not
-    repeated, but missing predictions and plots are added. `sweep.tsv` has a
-    line for each combination, aggregated over seeds, best first; `sweep.json`
-    has all results. An `InputError` at the end lists runs that diverged.
+    Each run is a process of its own, so that its memory is returned and its
+    failure does not end the sweep. It has its own directory in `output_dir`. A
+    finished run is not repeated, but missing predictions and plots are added.
+    `sweep.tsv` has a line for each combination, aggregated over seeds, best
+    first; `sweep.json` has all results. An `InputError` at the end lists the
+    runs that failed.
     """
     # Creating all options checks all values before the first run.
     runs = [(s, _run_options(s, options)) for s in combinations(options)]
     for _, run_options in runs:
         _require_same_run(run_options, task)
+    _require_data(runs)
     results: list[Result] = []
-    diverged: list[str] = []
+    failures: list[str] = []
     for number, (setting, run_options) in enumerate(runs, start=1):
         directory = run_options.output_dir
-        logging.info("Run %d of %d: %s", number, len(runs), directory)
-        try:
-            _complete(run_options)
-        except loop.DivergedError as error:
-            logging.error("%s: %s", directory, error)
-            diverged.append(directory)
+        logging.info(f"Run {number} of {len(runs)}: {directory}")
+        if failure := _complete(run_options):
+            logging.error(f"{directory}: {failure}")
+            failures.append(f"{directory}: {failure}")
             continue
         result = json_files.read_object(os.path.join(directory, _RESULTS))
         results.append((setting, result))
@@ -69,25 +71,60 @@ def run(task: Task, options: RunClassifier) -> None:
         _, best_group = _ranked(results, task.main_metric)[0]
         best, _ = max(best_group, key=lambda r: score(r[1], task.main_metric))
         reporting.print_next_command(task, _run_options(best, options))
-    if diverged:
+    if failures:
         raise InputError(
-            f"{len(diverged)} of {len(runs)} runs diverged and are not in the "
-            f"table:{bullet_list(diverged)}\n"
-            "Use a lower learning rate or a longer warm-up."
+            f"{len(failures)} of {len(runs)} runs failed and are not in the "
+            f"table:{bullet_list(failures)}\n"
+            "The messages above say why. Run the same command again to repeat "
+            "these runs. If training diverged, use a lower learning rate or a "
+            "longer warm-up."
         )
 
 
-def _complete(options: RunClassifier) -> None:
-    """Trains, evaluates, predicts and plots, unless already done."""
-    if files.exists(os.path.join(options.output_dir, _RESULTS)):
+def _require_data(runs: Sequence[tuple[Setting, RunClassifier]]) -> None:
+    """Raises errors in the data once, instead of in each run."""
+    seen = set()
+    for setting, options in runs:
+        declared = options.__dataclass_fields__
+        names = [
+            n for n in setting if declared[n].metadata["heading"] == "Data"
+        ]
+        values = tuple(setting[name] for name in names)
+        if values not in seen:
+            seen.add(values)
+            data = tasks.get(options).data
+            for mode in options.used_splits:
+                for split in data.splits(mode):
+                    data.read(split)
+
+
+def _complete(options: RunClassifier) -> str:
+    """Trains, evaluates, predicts and plots, unless already done.
+
+    Returns how the run failed, or "".
+    """
+    results = os.path.join(options.output_dir, _RESULTS)
+    if files.exists(results):
         if not options.do_predict or _has_predicted(options):
             if options.plots:
                 plots.write(options.output_dir)
-            return
+            return ""
         options = dataclasses.replace(options, do_train=False, do_eval=False)
-    keras.backend.clear_session()
-    # The task may depend on the flags of the setting.
-    finetune.run(tasks.get(options), options)
+    # Its standard output is the next command, which `run` prints once.
+    process = processes.start_command(
+        options.command.removesuffix(".py"),
+        [*options.flags(), *cli.global_flags()],
+        stdout=subprocess.DEVNULL,
+    )
+    status = processes.wait(process)
+    if status < 0:
+        name = signal.Signals(-status).name
+        out_of_memory = status == -signal.SIGKILL
+        reason = ", possibly because memory ran out" if out_of_memory else ""
+        return f"killed by {name}{reason}"
+    if status:
+        return f"exit status {status}"
+    return "" if files.exists(results) else "stopped before its end"
 
 
 def _has_predicted(options: RunClassifier) -> bool:
@@ -164,4 +201,4 @@ def _write_table(
     text = tables.to_tsv(rows)
     path = os.path.join(directory, "sweep.tsv")
     files.write_text(path, text)
-    logging.info("Results so far, in %s:\n%s", path, text.expandtabs(16))
+    logging.info(f"Results so far, in {path}:\n{text.expandtabs(16)}")

@@ -2,13 +2,8 @@
 
 import dataclasses
 import importlib
-import os
 import re
 import shlex
-import signal
-import subprocess
-import sys
-import threading
 import typing
 
 import pytest
@@ -16,6 +11,7 @@ from support import chromium, command_lines, conversions, tiny
 
 from official_bert.commands import COMMANDS, demo
 from official_bert.errors import InputError
+from official_bert.io import processes
 from official_bert.options import Demo
 
 SMALL = {
@@ -104,32 +100,13 @@ def test_page_shows_results_and_attention(finished):
         assert driver.find_elements("css selector", "#lines path")
 
 
-SLOW = "import time; print(0, flush=True); time.sleep(60)"
-SAVING = (
-    "import signal, sys, time\n"
-    "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\n" + SLOW
-)
-
-
-@pytest.mark.parametrize("code", [SLOW, SAVING])
-def test_stopped_demo_stops_its_command_and_runs_no_further_step(code):
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE
-    )
-    process.stdout.read(1)  # Now its signal handlers are set.
-    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
-    assert demo.wait_for(process) == -signal.SIGTERM
-    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-    process.stdout.close()
-
-
 def test_step_without_result_ends_the_demo(tmp_path, monkeypatch):
     def stopped(process):
         process.kill()
         process.wait()
         return 0
 
-    monkeypatch.setattr(demo, "wait_for", stopped)
+    monkeypatch.setattr(processes, "wait", stopped)
     step = demo.Step("Ask", str(tmp_path / "none"), ["predict.py"])
     with pytest.raises(SystemExit, match="stopped"):
         demo.run(step)

@@ -1,70 +1,99 @@
-"""Sweeps: which runs are started, skipped and written to the table."""
+"""Sweeps: which runs are started, skipped and written to the table.
+
+In most tests, a short program takes the place of `run_classifier.py`.
+"""
 
 import dataclasses
 import json
 import pathlib
-import types
+import signal
+import subprocess
 
-import keras
 import numpy as np
 import pytest
-from support import command_lines, tiny
+from support import ROOT, command_lines, hosts, review_runs
+from support.processes import run_python, started
 
-from official_bert import plots, tasks
+from official_bert import tasks
 from official_bert.errors import InputError
+from official_bert.io import processes
 from official_bert.options import RunClassifier, RunClassifierWithTfhub
 from official_bert.runs import checkpoints as run_directory
-from official_bert.training import finetune, loop, reporting, sweep
+from official_bert.training import sweep
 
-TASK = types.SimpleNamespace(
-    input_ending="tsv",
-    main_metric="accuracy",
-    data=types.SimpleNamespace(
-        splits=lambda mode: [mode, f"{mode}_mismatched"],
-        path=lambda split: f"{split}.tsv",
-    ),
-)
+# Writes its flags beside itself. What it does then is the code of a test.
+RUN = """
+import json, os, pathlib, signal, sys
+
+flags = dict(flag.removeprefix("--").split("=", 1) for flag in sys.argv[1:]
+             if "=" in flag)
+output, seed = pathlib.Path(flags["output_dir"]), int(flags["seed"])
+with open(f"{os.path.dirname(__file__)}/runs.txt", "a") as file:
+    print(json.dumps(sys.argv[1:]), file=file)
+
+def write_results(accuracy):
+    output.mkdir(parents=True, exist_ok=True)
+    results = json.dumps({"accuracy": accuracy})
+    (output / "eval_results.json").write_text(results)
+
+"""
 
 
 @pytest.fixture
 def options(tmp_path):
-    config = {"vocab_size": 9, "max_position_embeddings": 128}
-    tiny.write_model_files(tmp_path, config, ["a"])
-    return RunClassifier(
-        **command_lines.files_of_run(tmp_path, "out"),
-        task_name="mrpc",
-        data_dir=str(tmp_path),
-        do_train=True,
-        sweep="learning_rate=5e-5,3e-5;train_batch_size=16,32;seed=1..3",
-    )
+    """Options of a sweep of 12 runs on the files of SST-2."""
+    flags = review_runs.flags(review_runs.write(tmp_path))
+    del flags["learning_rate"], flags["train_batch_size"]
+    values = "learning_rate=5e-5,3e-5;train_batch_size=16,32;seed=1..3"
+    return RunClassifier(**flags, do_train=True, sweep=values)
 
 
 @pytest.fixture
-def runs(monkeypatch):
-    """The options of the runs that were started; none of them trains."""
-    started = []
-    monkeypatch.setattr(finetune, "run", lambda _, run: started.append(run))
-    # No model is built here, and clearing can take seconds.
-    monkeypatch.setattr(keras.backend, "clear_session", lambda: None)
-    return started
+def run_code(tmp_path, monkeypatch):
+    """Sets the code of the runs; returns a function that returns their flags.
+
+    Its result is a list of lists of flags, in the order of the runs.
+    """
+    program, started_runs = tmp_path / "run.py", tmp_path / "runs.txt"
+
+    def start_command(name, flags, **others):
+        assert name.startswith("run_classifier")
+        return processes.start(str(program), *flags, **others)
+
+    def started_flags():
+        if not started_runs.exists():
+            return []
+        return list(map(json.loads, started_runs.read_text().splitlines()))
+
+    def use(code="write_results(0.5)"):
+        program.write_text(RUN + code)
+        return started_flags
+
+    monkeypatch.setattr(processes, "start_command", start_command)
+    return use
 
 
-def write_file(options, name, text):
-    directory = pathlib.Path(options.output_dir)
-    directory.mkdir(parents=True, exist_ok=True)
-    (directory / name).write_text(text)
-    return directory
+def run(options):
+    sweep.run(tasks.get(options), options)
 
 
-def write_results(options, accuracy=0.5):
-    text = json.dumps({"accuracy": accuracy})
-    return write_file(options, "eval_results.json", text)
+def write_file(folder, name, text):
+    path = pathlib.Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    (path / name).write_text(text)
+    return path
+
+
+def write_results(folder, **results):
+    text = json.dumps({"accuracy": 0.5, **results})
+    return write_file(folder, "eval_results.json", text)
 
 
 def write_train_options(options, **changes):
     """Writes what a run with these options writes at its start."""
-    text = dataclasses.replace(options, **changes).to_json()
-    return write_file(options, "train_options.json", text)
+    text = dataclasses.replace(options, sweep="", **changes).to_json()
+    output_dir = changes.get("output_dir", options.output_dir)
+    return write_file(output_dir, "train_options.json", text)
 
 
 def read_table(options):
@@ -112,37 +141,66 @@ def test_malformed_sweep_is_an_error(options, wrong, message):
         dataclasses.replace(options, sweep=wrong)
 
 
-def test_all_values_are_checked_before_the_first_run(options, runs):
+def test_all_values_are_checked_before_the_first_run(options, run_code):
+    started_flags = run_code()
     options = dataclasses.replace(options, sweep="learning_rate=5e-5,-1")
     with pytest.raises(InputError, match="--learning_rate=-"):
-        sweep.run(TASK, options)
-    assert not runs
+        run(options)
+    assert not started_flags()
+
+
+def test_error_in_the_data_is_raised_once_before_the_first_run(
+    tmp_path, options, run_code
+):
+    started_flags = run_code()
+    (tmp_path / "SST-2" / "dev.tsv").write_text("sentence\tlabel\na\tmaybe\n")
+    with pytest.raises(InputError, match=r"dev.tsv:2.*maybe"):
+        run(options)
+    assert not started_flags()
+
+
+def test_flags_of_a_run_give_the_options_of_its_setting(options, run_code):
+    started_flags = run_code()
+    options = dataclasses.replace(
+        options,
+        **{"sweep": "seed=3;pad_to=bucket", "warmup_proportion": 0.25},
+        freeze="embeddings",
+    )
+    run(options)
+    [flags] = started_flags()
+    directory = f"{options.output_dir}/seed=3,pad_to=bucket"
+    assert command_lines.parse(
+        RunClassifier, " ".join(flags)
+    ) == dataclasses.replace(
+        options,
+        **{"seed": 3, "pad_to": "bucket", "output_dir": directory},
+        sweep="",
+        do_eval=True,
+    )
 
 
 def test_interrupted_sweep_resumes_and_aggregates_over_seeds(
-    options, monkeypatch, runs
+    options, run_code, capsys
 ):
-    def run(task, given):
-        assert given.do_eval
-        assert not given.sweep
-        accuracy = 0.5 + given.seed / 100
-        if given.learning_rate == 3e-5:  # The best run, but not on average.
-            accuracy = 0.9 if given.seed == 1 else 0.1
-        write_results(given, accuracy)
-        runs.append(given.output_dir)
-        if len(runs) == 5:
-            raise KeyboardInterrupt
-
-    best_runs = []
-    monkeypatch.setattr(finetune, "run", run)
-    monkeypatch.setattr(
-        reporting, "print_next_command", lambda _, best: best_runs.append(best)
+    started_flags = run_code(
+        """
+accuracy = 0.5 + seed / 100
+if flags["learning_rate"] == "3e-05":  # The best run, but not on average.
+    accuracy = 0.9 if seed == 1 else 0.1
+write_results(accuracy)
+if len(list(output.parent.glob("*/eval_results.json"))) == 5:
+    os.kill(os.getppid(), signal.SIGINT)
+"""
     )
     with pytest.raises(KeyboardInterrupt):
-        sweep.run(TASK, options)
-    sweep.run(TASK, options)
-    assert [(r.learning_rate, r.seed) for r in best_runs] == [(5e-5, 3)]
-    assert len(runs) == len(set(runs)) == 2 * 2 * 3
+        run(options)
+    assert len(started_flags()) == 5
+    run(options)
+    best = f"{options.output_dir}/learning_rate=5e-05,train_batch_size=16,"
+    assert f"--model_dir={best}seed=3 " in capsys.readouterr().out
+    directories = {flag for flags in started_flags() for flag in flags}
+    directories = {f for f in directories if f.startswith("--output_dir")}
+    assert len(started_flags()) == len(directories) == 2 * 2 * 3
     (header, *lines), entries = read_table(options)
     assert header[:3] == ["learning_rate", "train_batch_size", "best accuracy"]
     assert header[3:] == ["mean", "deviation", "runs"]
@@ -153,96 +211,197 @@ def test_interrupted_sweep_resumes_and_aggregates_over_seeds(
     assert len(entries) == 12
 
 
-def test_diverged_run_is_left_out_and_reported_at_the_end(
-    options, monkeypatch, runs
-):
-    def run(task, given):
-        if given.learning_rate == 5e-5 and given.seed == 2:
-            raise loop.DivergedError("The loss must be finite. Received: nan.")
-        write_results(given, given.seed / 100)
-
-    monkeypatch.setattr(finetune, "run", run)
-    message = r"2 of 12 .*\n  .*5e-05,train_batch_size=16,seed=2\n"
-    with pytest.raises(InputError, match=message):
-        sweep.run(TASK, options)
+def test_failed_runs_are_listed_at_the_end_and_repeated(options, run_code):
+    started_flags = run_code(
+        """
+if flags["learning_rate"] == "5e-05" and flags["train_batch_size"] == "16":
+    if seed == 1:
+        sys.exit("run_classifier.py: error: The loss must be finite.")
+    if seed == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    sys.exit(0)  # As if it had saved a checkpoint after a signal.
+write_results(seed / 100)
+"""
+    )
+    with pytest.raises(InputError, match=r"^3 of 12 runs failed") as raised:
+        run(options)
+    failed = f"{options.output_dir}/learning_rate=5e-05,train_batch_size=16"
+    assert str(raised.value).splitlines()[1:4] == [
+        f"  {failed},seed=1: exit status 1",
+        f"  {failed},seed=2: killed by SIGKILL, possibly because memory ran "
+        "out",
+        f"  {failed},seed=3: stopped before its end",
+    ]
+    assert len(started_flags()) == 12
     (_, *lines), entries = read_table(options)
-    assert len(entries) == 10
+    assert len(entries) == 9
     for entry in entries:
         seed = entry["setting"]["seed"]
         assert entry["results"]["accuracy"] == seed / 100
-    assert sorted(line[-1] for line in lines) == list("2233")
+    assert [line[-1] for line in lines] == list("333")
+    run_code()
+    run(options)
+    assert len(started_flags()) == 12 + 3
+    assert len(read_table(options)[1]) == 12
 
 
 def test_finished_runs_get_only_missing_predictions_and_plots(
-    options, monkeypatch, runs
+    options, run_code
 ):
-    plotted = []
-    monkeypatch.setattr(tasks, "get", lambda options: TASK)
-    monkeypatch.setattr(plots, "write", plotted.append)
+    started_flags = run_code("pass")
     options = dataclasses.replace(
-        options, sweep="seed=1..4", do_predict=True, plots=True
+        options, sweep="seed=1..3", do_predict=True, plots=True
     )
-    files = {
-        1: "eval_results.txt",
-        2: "test_results.tsv test_results_mismatched.tsv",
-        # Tasks without probabilities write these.
-        3: "test_predictions.txt test_mismatched_predictions.txt",
-        4: "test_results.tsv",  # Ended between two test sets.
+    # Tasks without probabilities write the last name.
+    files = {1: "eval_results.txt", 2: "test_results.tsv"}
+    files[3] = "test_predictions.txt"
+    folders = {n: f"{options.output_dir}/seed={n}" for n in files}
+    scores = dict.fromkeys(("precision", "recall", "f1", "support"), 1.0)
+    matrix = {"per_class": {"0": scores, "1": scores}}
+    matrix["confusion_matrix"] = [[1, 0], [0, 1]]
+    for seed, name in files.items():
+        write_results(folders[seed], **matrix)
+        write_file(folders[seed], name, "")
+    run(options)
+    [flags] = started_flags()
+    modes = {"--nodo_train", "--nodo_eval", "--do_predict", "--plots"}
+    assert {*modes, f"--output_dir={folders[1]}"} < {*flags}
+    plotted = {
+        seed
+        for seed, folder in folders.items()
+        if pathlib.Path(folder, "confusion_matrix.png").exists()
     }
-    for seed, names in files.items():
-        directory = write_results(sweep._run_options({"seed": seed}, options))
-        for name in names.split():
-            (directory / name).touch()
-    sweep.run(TASK, options)
-    found = [(r.seed, r.do_train, r.do_eval, r.do_predict) for r in runs]
-    assert found == [(seed, False, False, True) for seed in (1, 4)]
-    assert [directory[-6:] for directory in plotted] == ["seed=2", "seed=3"]
+    assert plotted == {2, 3}
+
+
+def test_second_test_set_without_predictions_is_predicted(
+    tmp_path, options, run_code
+):
+    started_flags = run_code("pass")
+    lines = {"train": 2, "dev_matched": 2, "dev_mismatched": 2}
+    data = tmp_path / "MNLI"
+    for split, number in {**lines, "test_matched": 1}.items():
+        line = "\t".join(["x"] * 8 + ["good", "bad"] + ["neutral"] * number)
+        write_file(data, f"{split}.tsv", f"header\n{line}\n")
+    write_file(
+        data, "test_mismatched.tsv", (data / "test_matched.tsv").read_text()
+    )
+    options = dataclasses.replace(
+        options,
+        sweep="seed=1",
+        do_predict=True,
+        task_name="mnli",
+        data_dir=str(data),
+    )
+    folder = write_results(f"{options.output_dir}/seed=1")
+    (folder / "test_results.tsv").touch()
+    run(options)
+    assert len(started_flags()) == 1
+    (folder / "test_results_mismatched.tsv").touch()
+    run(options)
+    assert len(started_flags()) == 1
 
 
 @pytest.mark.parametrize("is_finished", [True, False])
 def test_run_with_other_flags_is_an_error_before_the_first_run(
-    options, runs, is_finished
+    options, run_code, is_finished
 ):
-    last = {"learning_rate": 3e-5, "train_batch_size": 32, "seed": 3}
-    run_options = sweep._run_options(last, options)
-    directory = write_train_options(run_options, num_train_epochs=1.0)
+    started_flags = run_code()
+    name = "learning_rate=3e-05,train_batch_size=32,seed=3"
+    directory = write_train_options(
+        options,
+        **{"learning_rate": 3e-5, "train_batch_size": 32, "seed": 3},
+        output_dir=f"{options.output_dir}/{name}",
+        num_train_epochs=1.0,
+    )
     if is_finished:
-        write_results(run_options)
-    message = f"(?s)^{directory} .*--num_train_epochs: 1.0, now 3.0"
+        write_results(directory)
+    message = f"(?s)^{directory} .*--num_train_epochs: 1.0, now 2.0"
     with pytest.raises(InputError, match=message):
-        sweep.run(TASK, options)
-    assert not runs
+        run(options)
+    assert not started_flags()
 
 
-def test_finished_run_on_other_data_is_an_error(options, runs, monkeypatch):
-    monkeypatch.setattr(tasks, "get", lambda _: TASK)
-    [setting, *_] = sweep.combinations(options)
-    finished = sweep._run_options(setting, options)
-    write_results(finished)
+def test_finished_run_on_other_data_is_an_error(options, run_code):
+    started_flags = run_code()
+    options = dataclasses.replace(options, sweep="seed=1")
+    finished = write_results(f"{options.output_dir}/seed=1")
     arrays = {"global_step": np.int64(1)}
-    run_directory.save(finished.output_dir, 1, arrays, None, keep=1)
+    run_directory.save(str(finished), 1, arrays, None, keep=1)
     record = {"fingerprints": {"training data": ["train.tsv: 5 bytes"]}}
     write_file(finished, "train_options.json", json.dumps(record))
     message = "with other .* data:\n  training data: train.tsv: 5 bytes"
     with pytest.raises(InputError, match=message):
-        sweep.run(TASK, options)
-    assert not runs
+        run(options)
+    assert not started_flags()
 
 
-def test_run_of_another_version_in_a_moved_directory_is_resumed(options):
-    path = write_train_options(options) / "train_options.json"
-    written = json.loads(path.read_text())
+def test_run_of_another_version_in_a_moved_directory_is_resumed(
+    options, run_code
+):
+    started_flags = run_code()
+    options = dataclasses.replace(options, sweep="seed=1")
+    folder = f"{options.output_dir}/seed=1"
+    path = write_train_options(options, seed=1, do_eval=True, output_dir=folder)
+    written = json.loads((path / "train_options.json").read_text())
     del written["options"]["keep_checkpoint_max"]
     written["options"] |= {"output_dir": "elsewhere", "old_flag": 3}
-    path.write_text(json.dumps(written))
-    sweep._require_same_run(options, TASK)
+    write_file(folder, "train_options.json", json.dumps(written))
+    run(options)
+    assert len(started_flags()) == 1
 
 
-def test_flags_that_a_module_sets_are_not_compared(tmp_path):
-    flags = {"data_dir": str(tmp_path), "output_dir": str(tmp_path / "out")}
-    flags |= {"bert_hub_module_handle": "https://tfhub.dev/x"}
-    options = RunClassifierWithTfhub(task_name="mrpc", do_train=True, **flags)
-    write_train_options(options, vocab_file="vocab.txt", do_lower_case=False)
-    sweep._require_same_run(options, TASK)
-    with pytest.raises(InputError, match="--seed: 12345, now 3"):
-        sweep._require_same_run(dataclasses.replace(options, seed=3), TASK)
+def test_flags_that_a_module_sets_are_not_compared(options, run_code):
+    started_flags = run_code()
+    options = RunClassifierWithTfhub(
+        task_name="SST-2",
+        do_train=True,
+        sweep="seed=1",
+        data_dir=options.data_dir,
+        output_dir=options.output_dir,
+        bert_hub_module_handle="https://tfhub.dev/x",
+    )
+    record = {"seed": 1, "output_dir": f"{options.output_dir}/seed=1"}
+    record |= {"vocab_file": "vocab.txt", "do_lower_case": False}
+    write_train_options(options, do_eval=True, **record)
+    run(options)
+    assert len(started_flags()) == 1
+    with pytest.raises(
+        InputError, match=r"--warmup_proportion: 0\.1, now 0\.2"
+    ):
+        run(dataclasses.replace(options, warmup_proportion=0.2))
+
+
+def command(folder, **changes):
+    options = RunClassifier(
+        **review_runs.flags(folder, do_train=True, **changes)
+    )
+    return [ROOT / "run_classifier.py", *options.flags()]
+
+
+@pytest.mark.slow
+def test_diverged_run_fails_and_the_others_are_in_the_table(tmp_path):
+    review_runs.write(tmp_path)
+    line = command(tmp_path, sweep="learning_rate=1e30,1e-2")
+    done = run_python(*line, status=1, timeout=200)
+    assert "The loss must be finite" in done.stderr
+    assert "1 of 2 runs failed" in done.stderr
+    assert f"{tmp_path}/out/learning_rate=1e+30: exit status 1" in done.stderr
+    assert done.stdout.count("python predict.py") == 1
+    table = (tmp_path / "out" / "sweep.tsv").read_text().splitlines()
+    rates = [line.split("\t")[0] for line in table]
+    assert rates == ["learning_rate", "0.01"]
+
+
+@pytest.mark.slow
+def test_sigterm_stops_the_sweep_and_its_run_saves(tmp_path):
+    review_runs.write(tmp_path)
+    line = command(tmp_path, sweep="seed=1,2", num_train_epochs=1e6)
+    with started(*line, stderr=subprocess.PIPE) as process:
+        hosts.read_until(process, r"Saved .*model\.ckpt-8$")
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert "Stopped by SIGTERM after step" in errors
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"seed=1"}
