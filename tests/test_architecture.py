@@ -28,9 +28,10 @@ LEVELS = [
     # Keras and TensorFlow
     "modeling optimization hub inputs.datasets=inputs.records",
     "inference.forward "
-    "sources.loading=sources.model=sources.converter="
-    "sources.weights=sources.formats.tf1=sources.formats.huggingface.weights="
-    "sources.formats.keras_hub.weights=sources.formats.model_garden="
+    "sources.loading=sources.model=sources.converter=sources.weights="
+    "sources.formats.tf1.checkpoint=sources.formats.tf1.weights="
+    "sources.formats.huggingface.weights=sources.formats.keras_hub.weights="
+    "sources.formats.model_garden="
     "runs.checkpoints",
     "training inference export",
     "commands=__main__",

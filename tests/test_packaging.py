@@ -13,9 +13,10 @@ from support.processes import run_python
 
 from official_bert import errors, hub, options
 from official_bert.commands import demo
+from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.options import checks
-from official_bert.sources.formats.keras_hub import weights as keras_hub
+from official_bert.sources.formats.keras_hub import weights as keras_hub_weights
 
 pytestmark = pytest.mark.slow
 
@@ -168,7 +169,7 @@ def test_message_for_missing_package_names_its_extra(monkeypatch, tmp_path):
     with pytest.raises(InputError, match=r"\.\[tfhub\]"):
         hub.HubBert("https://tfhub.dev/google/bert")
     with pytest.raises(InputError, match=r"\.\[keras-hub\]"):
-        keras_hub.read(str(tmp_path))
+        keras_hub_weights.open_arrays(str(tmp_path), BertConfig(vocab_size=9))
     with pytest.raises(InputError, match=r"\.\[plots\]"):
         demo.main(options.Demo(output_dir=str(tmp_path)))
     with pytest.raises(InputError, match=r"\.\[split-sentences\]"):

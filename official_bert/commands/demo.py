@@ -83,7 +83,7 @@ def main(options: Demo) -> None:
     Raises `InputError` if matplotlib is missing, which draws the report.
     """
     if missing := missing_package("matplotlib"):
-        raise InputError(f"demo.py {missing}")
+        raise InputError(f"The report {missing}")
     directory = options.output_dir
     write_inputs(directory)
     for chapter, steps in chapters(directory).items():

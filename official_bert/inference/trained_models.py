@@ -16,7 +16,9 @@ from official_bert.modeling.layers import skip_initialization
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options.model_source import require_finetuned
 from official_bert.sources import loading, pretrained, task_file
-from official_bert.sources.formats.huggingface import weights as huggingface
+from official_bert.sources.formats.huggingface import (
+    weights as huggingface_weights,
+)
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.model import Model, match
 from official_bert.sources.pretrained import ModelFiles
@@ -147,11 +149,12 @@ def load_huggingface(model_files: ModelFiles) -> FinetunedModel:
     """
     directory = model_files.init_checkpoint
     description = dataclasses.replace(
-        huggingface.describe(directory), do_lower_case=model_files.do_lower_case
+        huggingface_weights.describe(directory, model_files.read_config()),
+        do_lower_case=model_files.do_lower_case,
     )
     task = description.task
     if task is None:
-        model = match(huggingface.open_arrays(directory), description)
+        model = match(huggingface_weights.open_arrays(directory), description)
         task = describe_task(model)
         if task is None:
             raise InputError(

@@ -80,6 +80,11 @@ def read_object(path: str) -> dict[str, Any]:
     return content
 
 
+def read_if_exists(path: str) -> dict[str, Any]:
+    """Returns `read_object` of a file; {} if there is none."""
+    return read_object(path) if files.exists(path) else {}
+
+
 def get(content: dict[str, Any], key: str, kind: Any, path: str) -> Any:
     """Returns `content[key]`, decoded; a missing key is the same as null.
 

@@ -3,7 +3,6 @@
 import os
 from typing import Any
 
-from official_bert.errors import InputError
 from official_bert.io import files
 from official_bert.options import checks
 from official_bert.options.flags import (
@@ -14,6 +13,7 @@ from official_bert.options.flags import (
     switch,
 )
 from official_bert.sources import model_formats, pretrained
+from official_bert.sources.formats import FORMATS, Format, detect
 from official_bert.sources.heads import CLASSIFIERS
 
 
@@ -28,11 +28,11 @@ class ConvertCheckpoint(Options, heading="Model"):
     output: str = option("The directory to write; new or empty.")
     to: str = option(
         "The output format. tf1: a checkpoint bert_model.ckpt, as released.",
-        choices=("tf1", "huggingface", "keras_hub"),
+        choices=[row.name for row in FORMATS.values() if row.is_output],
     )
     input_format: str = choice(
         "The format of --input; auto: detected from its files.",
-        "auto|tf1|huggingface|keras_hub|model_garden",
+        "|".join(["auto", *FORMATS]),
     )
     bert_config_file: str | None = checks.file_option(
         "TF1, Model Garden: the config. Default: the one beside the weights.",
@@ -95,9 +95,11 @@ class ConvertCheckpoint(Options, heading="Model"):
     def __post_init__(self) -> None:
         super().__post_init__()
         detected = self.detected_format
-        self._check_formats(detected)
-        if "keras_hub" in (detected, self.to):
-            self.require("to", checks.installed("keras_hub"))
+        self._check_formats(detected.name)
+        for package in filter(
+            None, (detected.package, FORMATS[self.to].package)
+        ):
+            self.require("to", checks.installed(package))
         if files.is_remote(self.output):
             raise self.error("output", "must be a local directory.")
         # In a run directory, the best checkpoint may be read.
@@ -107,40 +109,30 @@ class ConvertCheckpoint(Options, heading="Model"):
         checks.require_output_directory(self, "output", inputs)
 
     @property
-    def detected_format(self) -> str:
-        """The input format; "checkpoint" is TF1 or Model Garden."""
-        return model_formats.detect(self.input, f"--input={self.input}")
+    def detected_format(self) -> Format:
+        """The format of --input."""
+        return detect(self.input, f"--input={self.input}")
 
     def _check_formats(self, detected: str) -> None:
-        is_checkpoint = self.input_format in ("tf1", "model_garden")
-        input_format = "checkpoint" if is_checkpoint else self.input_format
-        if input_format not in ("auto", detected):
-            names = {"checkpoint": "tf1 or model_garden"}
-            name = names.get(detected, detected)
-            message = f"must be the format of --input, {name}. Omit it."
+        if self.input_format not in ("auto", detected):
+            message = f"must be the format of --input, {detected}. Omit it."
             raise self.error("input_format", message)
         if self.strip_optimizer:
-            if self.to != "tf1" or detected != "checkpoint":
+            if (self.to, detected) != ("tf1", "tf1"):
                 raise self.error(
                     "strip_optimizer",
                     "needs a TF1 checkpoint and --to=tf1. Omit it: other "
                     "formats never include the optimizer.",
                 )
-        elif self.to in (detected, self.input_format):
-            raise same_format_error(self.to)
+        elif self.to == detected:
+            advice = "Choose another format."
+            if detected == "tf1":
+                advice = "To remove the optimizer state, add --strip_optimizer."
+            message = f"must differ from the format of --input. {advice}"
+            raise self.error("to", message)
         for name in ("dtype", "model_card"):
             if self.is_set(name) and self.to != "huggingface":
                 raise self.error(name, "needs --to=huggingface. Omit it.")
-        if self.bert_config_file and detected != "checkpoint":
+        if self.bert_config_file and detected not in ("tf1", "model_garden"):
             message = "is only for TF1 and Model Garden checkpoints. Omit it."
             raise self.error("bert_config_file", message)
-
-
-def same_format_error(name: str) -> InputError:
-    """Returns the error for an input that already has the format `name`."""
-    advice = "Choose another format."
-    if name == "tf1":
-        advice = "To remove the optimizer state, add --strip_optimizer."
-    return InputError(
-        f"--to={name} must differ from the format of --input. {advice}"
-    )

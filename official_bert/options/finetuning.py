@@ -28,7 +28,7 @@ from official_bert.options.training import (
     read_train_options,
 )
 from official_bert.sources import model_formats, pretrained, task_file
-from official_bert.sources.formats.huggingface import files as huggingface_files
+from official_bert.sources.formats.tf1 import files as tf1_files
 from official_bert.sources.released_models import (
     validate_case_matches_checkpoint,
 )
@@ -75,7 +75,7 @@ def _warn_of_other_tokenizer(
             vocab_file,
             path,
         )
-    lower = huggingface_files.read_casing_beside(checkpoint)
+    lower = tf1_files.read_casing(checkpoint)
     if lower not in (None, do_lower_case):
         logging.warning(
             "--do_lower_case=%s, but the tokenizer_config.json of %s has "

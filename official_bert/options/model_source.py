@@ -12,7 +12,7 @@ from official_bert.errors import InputError
 from official_bert.io import files
 from official_bert.options.checks import existing_checkpoint
 from official_bert.options.flags import Options, optional
-from official_bert.sources import pretrained, task_file
+from official_bert.sources import pretrained, task_file, tokenizer_files
 from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.sources.pretrained import ModelFiles
 from official_bert.sources.released_models import (
@@ -136,7 +136,7 @@ class ModelOptions(NamedModel, heading="Model"):
         """Returns all files of the model except its weights."""
         paths = list(self.model_files[:2])
         if self.model_dir:
-            names = (task_file.NAME, huggingface_files.TOKENIZER_CONFIG)
+            names = (task_file.NAME, tokenizer_files.CONFIG)
             paths += [os.path.join(self.model_dir, name) for name in names]
         return paths
 

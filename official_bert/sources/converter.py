@@ -14,16 +14,18 @@ from absl import logging
 
 from official_bert.errors import InputError, listed
 from official_bert.io import files, progress
-from official_bert.options.convert_checkpoint import (
-    ConvertCheckpoint,
-    same_format_error,
+from official_bert.options.convert_checkpoint import ConvertCheckpoint
+from official_bert.sources import (
+    heads,
+    loading,
+    model_formats,
+    pretrained,
+    task_file,
+    tokenizer_files,
 )
-from official_bert.sources import heads, model_formats, pretrained, task_file
-from official_bert.sources.formats.huggingface.files import TOKENIZER_CONFIG
-from official_bert.sources.formats.model_garden import weights as model_garden
+from official_bert.sources.formats import FORMATS
 from official_bert.sources.formats.tf1 import checkpoint as tf1
-from official_bert.sources.formats.tf1 import directory as tf1_directory
-from official_bert.sources.loading import FORMATS
+from official_bert.sources.formats.tf1 import weights as tf1_weights
 from official_bert.sources.model import Description, Model, match
 from official_bert.sources.weights import Shape
 from official_bert.tokenization import validate_case_matches_checkpoint
@@ -34,23 +36,9 @@ def open_model(options: ConvertCheckpoint) -> Model:
 
     Raises `InputError` if it is damaged, or not a model of the original BERT.
     """
-    model_format = options.detected_format
-    if model_format != "checkpoint":
-        arrays, description = FORMATS[model_format].read(options.input)
-    else:
-        arrays, description = tf1_directory.read(
-            options.input, options.bert_config_file
-        )
-        is_garden = arrays.names is model_garden.NAMES
-        flag = options.input_format
-        if flag != "auto" and is_garden != (flag == "model_garden"):
-            raise InputError(
-                f"--input_format={flag}, but {arrays.where} is a checkpoint "
-                f"{'with' if is_garden else 'without'} TF2's object graph. "
-                "Omit the flag."
-            )
-        if options.to == "tf1" and not is_garden:
-            raise same_format_error("tf1")
+    arrays, description = loading.read(
+        options.detected_format, options.input, options.bert_config_file
+    )
     model = match(arrays, description, head=options.head, skip=options.skip)
     if options.head and description.task:
         raise options.error(
@@ -90,7 +78,7 @@ def _with_repeated_positions(model: Model, period: int) -> Model:
 
 
 def _with_raw_targets(model: Model) -> Model:
-    """Returns a model whose output layer includes the scale of its targets.
+    """Folds the target scale into the output layer.
 
     Other libraries do not know `target_mean` and `target_deviation`.
     """
@@ -171,17 +159,16 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
     if options.dtype != model.dtype:
         model = _rounded(model, options.dtype)
     with files.replacing_directory(options.output) as directory:
-        is_tf1 = options.to == "tf1"
-        output_format = FORMATS["checkpoint" if is_tf1 else options.to]
-        output_format.write(model, directory)
+        output_format = FORMATS[options.to]
+        output_format.weights.write(model, directory)
         if options.to == "huggingface":
             _write_model_card(model, directory, options)
         for name in os.listdir(directory):
             files.sync(os.path.join(directory, name))
-        # A TF1 directory stores the type of a classifier in task.json only,
-        # which a model from another source lacks.
-        head = model.head.name if is_tf1 else None
-        read_back = match(*output_format.read(directory), head=head)
+        arrays, description = loading.read(output_format, directory)
+        # Not all formats store the type of a classifier.
+        head = description.head or model.head.name
+        read_back = match(arrays, description, head=head)
         difference = math.inf
         has_all = set(model.stored) <= set(read_back.stored)
         if model.head == read_back.head and has_all:
@@ -197,7 +184,7 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
         if model.dtype != exact.dtype:
             gap = _difference(model.stored, exact.read, model.read)
             lost.append(f"exact weights; they differ by at most {gap:.1g}")
-    return _report(model, len(read_back.stored), lost, options)
+    return _report(model, read_back.stored, lost, options)
 
 
 def _write_model_card(
@@ -260,11 +247,11 @@ def _lost(before: Description, after: Description) -> Iterable[str]:
 
 
 def _report(
-    model: Model, num_compared: int, lost: list[str], options: ConvertCheckpoint
+    model: Model,
+    written_names: Iterable[str],
+    lost: list[str],
+    options: ConvertCheckpoint,
 ) -> str:
-    # Hugging Face directories do not store newly initialized weights.
-    is_huggingface = options.to == "huggingface"
-    written_names = model.stored if is_huggingface else model.shapes
     written = {name: model.shapes[name] for name in written_names}
     initialized = [name for name in written if name not in model.stored]
     # Copies of tied weights are not counted.
@@ -274,7 +261,7 @@ def _report(
     state = {n for n in left_out if re.search(tf1.OPTIMIZER_STATE, n)}
     lines = [
         _table((model.arrays.where, read), (options.output, written)),
-        f"Head: {model.head.name}. Read back: {num_compared} arrays, largest "
+        f"Head: {model.head.name}. Read back: {len(written)} arrays, largest "
         "difference 0.",
     ]
     if state:
@@ -307,13 +294,8 @@ def strip_optimizer(options: ConvertCheckpoint) -> str:
     Raises `InputError` if it is damaged, or not a TF1 checkpoint, and
     `RuntimeError` if the copy that is read back differs from the original.
     """
-    before = tf1_directory.open_arrays(options.input)
+    before = tf1_weights.open_arrays(options.input)
     prefix = before.where
-    if model_garden.GRAPH in before.shapes:
-        raise InputError(
-            f"{prefix}: --strip_optimizer needs a TF1 checkpoint. This one has "
-            "TF2's object graph; convert it without the flag."
-        )
     patterns = [tf1.OPTIMIZER_STATE, *filter(None, [options.skip])]
     kept = [
         name
@@ -325,17 +307,17 @@ def strip_optimizer(options: ConvertCheckpoint) -> str:
             f"--skip={options.skip} leaves out everything in {prefix}. Use a "
             "narrower regular expression."
         )
-    names = [model_formats.CONFIG, model_formats.VOCAB, TOKENIZER_CONFIG]
+    names = [model_formats.CONFIG, model_formats.VOCAB, tokenizer_files.CONFIG]
     if any(map(heads.is_finetuned, kept)):
         names.append(task_file.NAME)
     with files.replacing_directory(options.output) as directory:
         arrays = ((name, before.read(name)) for name in kept)
-        tf1_directory.write_arrays(directory, arrays)
+        tf1_weights.write_arrays(directory, arrays)
         for name in names:
             if path := model_formats.beside_checkpoint(prefix, name):
                 copy = os.path.join(directory, name)
                 files.write_text(copy, files.read_text(path))
-        after = tf1_directory.open_arrays(directory)
+        after = tf1_weights.open_arrays(directory)
         if gap := _difference(kept, before.read, after.read):
             raise RuntimeError(f"The copy differs from the original by {gap}.")
     table = _table((prefix, before.shapes), (options.output, after.shapes))

@@ -12,26 +12,17 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
+from official_bert.config import BertConfig
 from official_bert.errors import InputError, bullet_list, listed
 from official_bert.io import files
 from official_bert.options.training import TRAIN_OPTIONS
 from official_bert.runs import checkpoints as run_directory
-from official_bert.sources import heads, model_formats, pretrained
-from official_bert.sources.formats.huggingface import files as huggingface_files
-from official_bert.sources.formats.huggingface import weights as huggingface
-from official_bert.sources.formats.keras_hub import weights as keras_hub
-from official_bert.sources.formats.model_garden import weights as model_garden
+from official_bert.sources import formats, heads, model_formats, pretrained
 from official_bert.sources.formats.tf1 import checkpoint as tf1
-from official_bert.sources.formats.tf1 import directory as tf1_directory
+from official_bert.sources.formats.tf1 import files as tf1_files
+from official_bert.sources.formats.tf1 import weights as tf1_weights
 from official_bert.sources.model import Arrays, Description
 from official_bert.tokenization import FullTokenizer, load_vocab
-
-# The modules of the formats that `model_formats.detect` returns.
-FORMATS: dict[str, Any] = {
-    "checkpoint": tf1_directory,
-    "huggingface": huggingface,
-    "keras_hub": keras_hub,
-}
 
 
 class Loaded(NamedTuple):
@@ -50,16 +41,35 @@ def open_arrays(path: str) -> Arrays:
     `InputError` if it is damaged, or not a BERT model.
     """
     if not files.list_directory(path):
-        arrays = tf1_directory.open_prefix(path)
-        if model_garden.GRAPH not in arrays.shapes:
+        arrays = tf1_weights.open_prefix(path)
+        if tf1_files.OBJECT_GRAPH not in arrays.shapes:
             return arrays  # A TF1 checkpoint is read without its config.
-    model_format = model_formats.detect(path, path)
-    if model_format == "huggingface":
-        # `read` would also read the tokenizer, and repeat its warnings.
-        config = huggingface_files.read_config(path)
-        return huggingface.open_arrays(path).to_tf1(config)
-    arrays, description = FORMATS[model_format].read(path)
-    return arrays.to_tf1(description.config)
+    model_format = formats.detect(path, path)
+    config = model_format.files.read_config(path)
+    return model_format.weights.open_arrays(path, config).to_tf1(config)
+
+
+def read(
+    model_format: formats.Format, path: str, config_file: str | None = None
+) -> tuple[Arrays, Description]:
+    """Opens the weights of a model, and describes the model.
+
+    `config_file` replaces its config. Raises `InputError` if files are damaged
+    or missing, or the model is not the original BERT.
+    """
+    reader = model_format.files
+    if config_file:
+        config = BertConfig.from_json_file(config_file)
+    else:
+        config = reader.read_config(path)
+    description = model_format.weights.describe(path, config)
+    do_lower_case = description.do_lower_case
+    if do_lower_case is None:
+        do_lower_case = reader.read_casing(path)
+    description = dataclasses.replace(
+        description, vocab=reader.read_vocab(path), do_lower_case=do_lower_case
+    )
+    return model_format.weights.open_arrays(path, config), description
 
 
 def load(
@@ -207,7 +217,7 @@ def save_pretrained(
     elif files.exists(vocab_file):
         layer.config.require_vocabulary(load_vocab(vocab_file), vocab_file)
     arrays = _by_checkpoint_name(layer).items()
-    tf1_directory.write_files(directory, arrays, description)
+    tf1_weights.write_files(directory, arrays, description)
 
 
 def _by_checkpoint_name(layer: Any) -> dict[str, Any]:

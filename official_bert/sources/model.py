@@ -14,8 +14,8 @@ from absl import logging
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, bullet_list
-from official_bert.io import progress
-from official_bert.sources import heads, weights
+from official_bert.io import json_files, progress
+from official_bert.sources import heads, task_file, tokenizer_files, weights
 from official_bert.sources.weights import Shape
 
 _NOTHING = "(?!)"  # A regular expression without matches.
@@ -136,6 +136,20 @@ class Description:
         """The tokens of the vocabulary, in the order of their ids."""
         lines = (self.vocab or "").removesuffix("\n").split("\n")
         return [line.strip() for line in lines]
+
+    def write_task_and_tokenizer(self, directory: str) -> None:
+        """Writes `task.json` and the tokenizer's files, if there are any.
+
+        For a pre-trained model, only the tokenizer's files store the casing.
+        """
+        if self.task is not None:
+            json_files.write(task_file.path_in(directory), self.task)
+        tokenizer_files.write(
+            directory,
+            self.vocab,
+            self.do_lower_case,
+            self.config.max_position_embeddings,
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,11 +1,11 @@
-"""The formats of models, and the locations of checkpoints and configs."""
+"""The locations of TF1 checkpoints and of the files beside them."""
 
 import fnmatch
 import os
 from collections.abc import Sequence
 
-from official_bert.errors import InputError, listed
-from official_bert.io import files, json_files
+from official_bert.errors import InputError
+from official_bert.io import files
 
 # Subdirectory of a run directory with the checkpoint of the best evaluation.
 BEST_DIRECTORY = "best"
@@ -13,56 +13,13 @@ BEST_DIRECTORY = "best"
 # The suffix of the index file of a TF1 checkpoint.
 INDEX = ".index"
 
-# Weights in formats other than TF1's.
-OTHER_WEIGHTS = ("model*.safetensors", "model.weights.h5")
-
-# Files that are never opened.
-_PICKLE = "a pickle, which can run code when it is opened"
-_UNSUPPORTED = {
-    ".bin": _PICKLE,
-    ".pt": _PICKLE,
-    ".pth": _PICKLE,
-    ".h5": "written by the former TensorFlow models of transformers",
-    ".msgpack": "written by the former Flax models of transformers",
-}
-
 # The config and the vocabulary beside a TF1 checkpoint.
 CONFIG, VOCAB = "bert_config.json", "vocab.txt"
 
-_CHECKPOINT = ("checkpoint", f"*{INDEX}")
+CHECKPOINT_PATTERNS = ("checkpoint", f"*{INDEX}")
 
 # The prefix of the checkpoints that Google released.
 RELEASED_PREFIX = "bert_model.ckpt"
-
-
-def detect(path: str, where: str) -> str:
-    """Returns checkpoint, huggingface or keras_hub: the format of a model.
-
-    `path` is a directory or the prefix of a checkpoint. In a directory with
-    several formats, a TF1 checkpoint with its config is preferred. Raises
-    `InputError` for weights in unsupported formats, and for paths without a
-    model, with a message that starts with `where`.
-    """
-    names = files.list_directory(path)
-    has_others = has_any(names, OTHER_WEIGHTS)
-    has_checkpoint = files.exists(path + INDEX) or has_any(names, _CHECKPOINT)
-    if has_checkpoint and (CONFIG in names or not has_others):
-        return "checkpoint"
-    if CONFIG in names and "config.json" not in names:
-        return "checkpoint"  # Without weights.
-    if not has_others:
-        for name in names or [""]:  # No names: `path` may itself be a file.
-            require_readable(os.path.join(path, name).rstrip("/"))
-    if "config.json" not in names:
-        received = listed(names) or "no files. Check the path"
-        if not names and files.exists(path):
-            received = "a file. Pass its directory"
-        raise InputError(
-            f"{where} must have config.json, or bert_config.json and a TF1 "
-            f"checkpoint, such as bert_model.ckpt.index. Received: {received}."
-        )
-    values = json_files.read_object(os.path.join(path, "config.json"))
-    return "keras_hub" if "registered_name" in values else "huggingface"
 
 
 def find_checkpoint(path: str) -> str:
@@ -71,7 +28,7 @@ def find_checkpoint(path: str) -> str:
     `path` is a prefix or a directory. In a run directory, `best/` is preferred.
     """
     best = os.path.join(path, BEST_DIRECTORY)
-    if has_any(files.list_directory(best), _CHECKPOINT):
+    if has_any(files.list_directory(best), CHECKPOINT_PATTERNS):
         return best
     names = files.list_directory(path)
     prefixes = [n.removesuffix(INDEX) for n in names if n.endswith(INDEX)]
@@ -100,22 +57,6 @@ def beside_checkpoint(checkpoint: str, name: str) -> str | None:
 def has_any(names: Sequence[str], patterns: Sequence[str]) -> bool:
     """Whether a file name matches a pattern."""
     return any(fnmatch.filter(names, pattern) for pattern in patterns)
-
-
-def require_readable(path: str) -> None:
-    """Raises `InputError` for weights in a format that is never opened."""
-    if path.endswith((".keras", ".weights.h5")):
-        raise InputError(
-            f"{path} is a Keras file. Pass a directory: a KerasHub preset, a "
-            "transformers model or a TF1 checkpoint."
-        )
-    if reason := _UNSUPPORTED.get(os.path.splitext(path)[1]):
-        raise InputError(
-            f"{path} is {reason}, and is not supported. If you trust it, load "
-            "it with a version of transformers that reads it, call "
-            "`model.save_pretrained(directory, safe_serialization=True)`, and "
-            "use that directory."
-        )
 
 
 def require_checkpoint_path(path: str) -> None:

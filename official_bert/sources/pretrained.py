@@ -25,9 +25,14 @@ from official_bert.errors import (
     suppress_broken_pipe,
 )
 from official_bert.io import files
-from official_bert.sources import model_formats, task_file
+from official_bert.sources import (
+    formats,
+    model_formats,
+    task_file,
+)
+from official_bert.sources.formats import METADATA_PATTERNS, WEIGHTS_PATTERNS
 from official_bert.sources.formats.huggingface import files as huggingface_files
-from official_bert.sources.formats.keras_hub import files as keras_hub_files
+from official_bert.sources.formats.tf1 import files as tf1_files
 from official_bert.sources.model_formats import CONFIG, VOCAB
 from official_bert.sources.released_models import (
     DEMO,
@@ -38,16 +43,6 @@ from official_bert.tokenization.normalize import normalize
 
 _REPOSITORY = re.compile(r"\w[\w.-]*/\w[\w.-]*(@.+)?")
 _ARCHIVES = "https://storage.googleapis.com/bert_models/"
-
-# Small files, which are downloaded first, and the weights.
-_SMALL = (
-    "*.json",
-    "checkpoint",
-    "*.index",
-    "vocab.txt",
-    "assets/tokenizer/vocabulary.txt",
-)
-_WEIGHTS = (*model_formats.OTHER_WEIGHTS, "*.data-?????-of-?????")
 
 
 class ModelFiles(NamedTuple):
@@ -85,31 +80,32 @@ def find(
     """
     model = os.fspath(model)
     is_path = files.exists(model)
-    directory = model.rstrip("/") if is_path else _download(model, _SMALL)
-    model_format = model_formats.detect(directory, model)
+    directory = (
+        model.rstrip("/") if is_path else _download(model, METADATA_PATTERNS)
+    )
+    reader = formats.detect(directory, model).files
     checkpoint = directory
-    config_file = lower = None
-    if model_format == "checkpoint":
+    config_file = None
+    if reader is tf1_files:
         checkpoint = model_formats.find_checkpoint(directory)
         config_file = model_formats.beside_checkpoint(directory, CONFIG)
+        if config_file is None and task_file.is_in(directory):
+            raise InputError(
+                f"{model}: has no {CONFIG}, because it was trained from a TF "
+                "Hub module. Only predict.py --model_dir supports it."
+            )
     if config_file:
         own_vocab = model_formats.beside_checkpoint(directory, VOCAB) or ""
         directory = os.path.dirname(config_file)
-    elif model_format == "checkpoint" and task_file.is_in(directory):
-        raise InputError(
-            f"{model}: has no {CONFIG}, because it was trained from a TF Hub "
-            "module. Only predict.py --model_dir supports it."
-        )
     else:
-        if model_format == "keras_hub":
-            config, vocab, lower = keras_hub_files.read(directory)
-        else:
-            config = huggingface_files.read_config(directory)
-            vocab = huggingface_files.read_vocab(directory)
-        config_file = _cache(CONFIG, config.to_json_string())
+        if reader is tf1_files:  # On the Hub, with another config.
+            reader = huggingface_files
+        config_text = reader.read_config(directory).to_json_string()
+        config_file = _cache(CONFIG, config_text)
+        vocab = reader.read_vocab(directory)
         own_vocab = "" if vocab is None else _cache(VOCAB, vocab)
-    if lower is None:
-        lower = _is_uncased(directory, own_vocab or vocab_file or "")
+    vocab_file = own_vocab or vocab_file or ""
+    lower = _is_uncased(directory, vocab_file, reader)
     return ModelFiles(config_file, own_vocab, checkpoint, lower)
 
 
@@ -142,15 +138,15 @@ def download_weights(model: str | os.PathLike[str], checkpoint: str) -> None:
     model = os.fspath(model)
     if files.exists(model):
         return
-    directory = _download(model, _SMALL)
+    directory = _download(model, METADATA_PATTERNS)
     if f"{checkpoint}/".startswith(f"{directory}/"):
         commit = os.path.basename(directory)
-        _download(model, _SMALL + _WEIGHTS, commit=commit)
+        _download(model, METADATA_PATTERNS + WEIGHTS_PATTERNS, commit=commit)
 
 
 def download(model: str) -> str:
     """Downloads all files of a model; returns their directory."""
-    return _download(model, _SMALL + _WEIGHTS)
+    return _download(model, METADATA_PATTERNS + WEIGHTS_PATTERNS)
 
 
 def is_name(model: str) -> bool:
@@ -170,13 +166,15 @@ def show_released() -> NoReturn:
     sys.exit()
 
 
-def _is_uncased(directory: str, vocab_file: str) -> bool:
+def _is_uncased(
+    directory: str, vocab_file: str, reader: formats.FormatFiles = tf1_files
+) -> bool:
     """Whether text is lower-cased, according to files, name or vocabulary."""
     if task_file.is_in(directory):
         lower = task_file.read(directory).get("do_lower_case")
         if lower is not None:
             return bool(lower)
-    lower = huggingface_files.read_casing(directory)
+    lower = reader.read_casing(directory)
     if lower is not None:
         return lower
     if row := released().get(os.path.basename(directory)):
@@ -299,7 +297,7 @@ def _require_weights(repository: str, directory: str) -> None:
     """Raises `InputError` if a repository has no weights that can be read."""
     import huggingface_hub
 
-    if model_formats.has_any(files.list_directory(directory), _WEIGHTS):
+    if model_formats.has_any(files.list_directory(directory), WEIGHTS_PATTERNS):
         return  # They are in the cache.
     api = huggingface_hub.HfApi()
     try:
@@ -307,7 +305,7 @@ def _require_weights(repository: str, directory: str) -> None:
         names = api.list_repo_files(repository, revision=commit)
     except (OSError, huggingface_hub.errors.HTTPError):
         return  # Without a connection, downloading the weights fails anyway.
-    if model_formats.has_any(names, _WEIGHTS):
+    if model_formats.has_any(names, WEIGHTS_PATTERNS):
         return
     for row in released().values():
         if row["repository"] == repository:
@@ -316,5 +314,5 @@ def _require_weights(repository: str, directory: str) -> None:
                 f"{_ARCHIVES}{row['archive']}.zip, and pass the directory."
             )
     for name in names:
-        model_formats.require_readable(f"{repository}/{name}")
+        formats.require_readable(f"{repository}/{name}")
     raise InputError(f"{repository} has no weights. Received: {listed(names)}.")

@@ -10,7 +10,6 @@ from official_bert.errors import listed
 from official_bert.io import files
 from official_bert.sources import heads, task_file
 from official_bert.sources.formats.huggingface import files as huggingface_files
-from official_bert.sources.formats.huggingface import weights as huggingface
 from official_bert.tasks.task import Task
 
 _WEIGHTS = ("output_weights", "output_bias")
@@ -50,7 +49,7 @@ def _task_of(checkpoint: str) -> dict[str, Any]:
     head = heads.of_architecture(architecture)
     kind = head.task if head else None
     has_labels = kind in ("text", "tagging")
-    labels = huggingface.describe(checkpoint).labels if has_labels else ()
+    labels = huggingface_files.read_labels(checkpoint) if has_labels else ()
     # A model with one output is a regression model.
     return {"kind": kind, "labels": [*labels] if len(labels) > 1 else []}
 

@@ -25,7 +25,7 @@ from official_bert.options.training import (
     read_train_options,
 )
 from official_bert.runs import checkpoints as run_directory
-from official_bert.sources import model_formats, task_file
+from official_bert.sources import formats, model_formats, task_file
 from official_bert.tasks import glue
 from official_bert.tasks.task import Task
 from official_bert.training import checkpointing
@@ -331,5 +331,5 @@ def _initial_weights(options: TrainingOptions) -> list[str]:
     return [
         os.path.join(checkpoint, name)
         for name in files.list_directory(checkpoint)
-        if model_formats.has_any([name], model_formats.OTHER_WEIGHTS)
+        if formats.has_other_weights([name])
     ]

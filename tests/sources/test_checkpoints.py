@@ -14,7 +14,7 @@ from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.runs import checkpoints as run_directory
 from official_bert.sources import loading
 from official_bert.sources.formats.tf1 import checkpoint as tf1
-from official_bert.sources.formats.tf1 import directory as tf1_directory
+from official_bert.sources.formats.tf1 import weights as tf1_weights
 
 INDEX, DATA = ".index", ".data-00000-of-00001"
 ARRAYS = {
@@ -281,15 +281,15 @@ def test_checkpoint_that_does_not_fit_is_an_error_not_damaged(tmp_path):
 def test_best_checkpoint_is_preferred_if_there_is_one(tmp_path):
     folder = str(tmp_path)
     with pytest.raises(InputError, match=f"{folder} must contain a checkpoint"):
-        tf1_directory.open_arrays(folder)
+        tf1_weights.open_arrays(folder)
     tf1.write(f"{folder}/bert_model.ckpt", ARRAYS)  # Of the initial model.
-    assert tf1_directory.open_arrays(folder).where.endswith("bert_model.ckpt")
+    assert tf1_weights.open_arrays(folder).where.endswith("bert_model.ckpt")
     last = save(tmp_path, 2)
-    assert tf1_directory.open_arrays(folder).where == last
+    assert tf1_weights.open_arrays(folder).where == last
     (tmp_path / "best").mkdir()
-    assert tf1_directory.open_arrays(folder).where == last
+    assert tf1_weights.open_arrays(folder).where == last
     best = save(tmp_path / "best", 1)
-    assert tf1_directory.open_arrays(folder).where == best
+    assert tf1_weights.open_arrays(folder).where == best
     assert (load(f"{folder}/best") == 1).all()
 
 

@@ -21,7 +21,7 @@ from official_bert.errors import InputError
 from official_bert.modeling.encoder import Bert
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import ExtractFeatures, Predict, RunPretraining
-from official_bert.sources import model_formats, pretrained
+from official_bert.sources import formats, pretrained
 from official_bert.tokenization import Tokenizer
 
 FORMATS = ["tf1", "huggingface", "keras_hub"]
@@ -117,10 +117,10 @@ def test_model_is_not_saved_in_a_run_directory(models):
 def test_checkpoint_with_its_config_comes_before_other_formats(models):
     for name in ("tf1", "huggingface"):
         shutil.copytree(models[name], "model", dirs_exist_ok=True)
-    assert model_formats.detect("model", "") == "checkpoint"
+    assert formats.detect("model", "").name == "tf1"
     assert pretrained.find("model").init_checkpoint == "model/bert_model.ckpt"
     os.remove("model/bert_config.json")
-    assert model_formats.detect("model", "") == "huggingface"
+    assert formats.detect("model", "").name == "huggingface"
     assert pretrained.find("model").init_checkpoint == "model"
 
 

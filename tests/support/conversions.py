@@ -13,7 +13,7 @@ from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import ConvertCheckpoint
 from official_bert.sources import heads, loading, weights
 from official_bert.sources.formats.tf1 import checkpoint as tf1
-from official_bert.sources.formats.tf1 import directory as tf1_directory
+from official_bert.sources.formats.tf1 import weights as tf1_weights
 from support import SPECIAL, recorded, write_vocab
 from support.run_outputs import read_json
 from support.transformers_process import INPUTS, SIZES
@@ -93,7 +93,7 @@ def released(folder, head, num_classes=3, **config):
 
 def arrays_of(folder):
     """Returns all arrays of the checkpoint in a directory."""
-    arrays = tf1_directory.open_arrays(str(folder))
+    arrays = tf1_weights.open_arrays(str(folder))
     return {name: arrays.read(name) for name in arrays.shapes}
 
 

@@ -1,1 +1,160 @@
-"""The formats of models: files and weights of one format side by side."""
+"""The formats of models. A format is a folder and a row of `FORMATS`.
+
+A folder has two modules: `files`, see `FormatFiles`, and `weights`, which needs
+TensorFlow and has these functions::
+
+    open_arrays(path, config)  returns the stored `Arrays`
+    describe(path, config)     returns a `Description` without the tokenizer
+    write(model, directory)    writes a `Model`; not if `is_output` is false
+"""
+
+import importlib
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from official_bert.config import BertConfig
+from official_bert.errors import InputError, listed
+from official_bert.io import files
+from official_bert.sources import model_formats
+from official_bert.sources.formats.huggingface import files as huggingface_files
+from official_bert.sources.formats.keras_hub import files as keras_hub_files
+from official_bert.sources.formats.tf1 import files as tf1_files
+
+
+class FormatFiles(Protocol):
+    """The module `files` of a format, which needs no TensorFlow.
+
+    Functions raise `InputError` for files that are damaged, or not of BERT.
+    """
+
+    def matches(self, directory: str, names: Sequence[str]) -> bool:
+        """Whether a directory with files of these names has the format."""
+
+    def read_config(self, directory: str) -> BertConfig:
+        """Returns the config of the model."""
+
+    def read_vocab(self, directory: str) -> str | None:
+        """Returns the text of `vocab.txt`; None if there is no vocabulary."""
+
+    def read_casing(self, directory: str) -> bool | None:
+        """Returns `do_lower_case`; None if the files do not tell it."""
+
+
+class Format(NamedTuple):
+    """A format of models."""
+
+    name: str  # Its folder, and a value of `--to` and `--input_format`.
+    files: FormatFiles
+    metadata_patterns: Sequence[str]  # Names of small files besides *.json.
+    weights_patterns: Sequence[str]  # Names of files with weights.
+    is_output: bool = True  # Whether models can be converted to it.
+    package: str | None = None  # The module of an optional package it needs.
+
+    @property
+    def weights(self) -> Any:
+        """The module `weights`, which is imported on first use."""
+        return importlib.import_module(f"{__name__}.{self.name}.weights")
+
+
+_TF1 = Format(
+    "tf1",
+    tf1_files,
+    metadata_patterns=("checkpoint", "*.index", "vocab.txt"),
+    weights_patterns=("*.data-?????-of-?????",),
+)
+# The same files; only the names in the checkpoint differ.
+_MODEL_GARDEN = _TF1._replace(name="model_garden", is_output=False)
+
+FORMATS = {
+    row.name: row
+    for row in (
+        _TF1,
+        Format(
+            "huggingface",
+            huggingface_files,
+            metadata_patterns=("vocab.txt",),
+            weights_patterns=("model*.safetensors",),
+        ),
+        Format(
+            "keras_hub",
+            keras_hub_files,
+            metadata_patterns=("assets/tokenizer/vocabulary.txt",),
+            weights_patterns=("model.weights.h5",),
+            package="keras_hub",
+        ),
+        _MODEL_GARDEN,
+    )
+}
+
+METADATA_PATTERNS = (
+    "*.json",
+    *dict.fromkeys(p for f in FORMATS.values() for p in f.metadata_patterns),
+)
+WEIGHTS_PATTERNS = tuple(
+    dict.fromkeys(p for f in FORMATS.values() for p in f.weights_patterns)
+)
+
+# Files that are never opened.
+_PICKLE = "a pickle, which can run code when it is opened"
+_UNSUPPORTED = {
+    ".bin": _PICKLE,
+    ".pt": _PICKLE,
+    ".pth": _PICKLE,
+    ".h5": "written by the former TensorFlow models of transformers",
+    ".msgpack": "written by the former Flax models of transformers",
+}
+
+
+def detect(path: str, where: str) -> Format:
+    """Returns the format of a model.
+
+    `path` is a directory or the prefix of a checkpoint. In a directory with
+    several formats, a TF1 checkpoint with its config is preferred. Raises
+    `InputError` for weights in unsupported formats, and for paths without a
+    model, with a message that starts with `where`.
+    """
+    names = files.list_directory(path)
+    has_others = has_other_weights(names)
+    has_config = model_formats.CONFIG in names
+    if tf1_files.matches(path, names) and (has_config or not has_others):
+        return _MODEL_GARDEN if tf1_files.has_object_graph(path) else _TF1
+    # The last row first, because `huggingface` accepts every config.json.
+    others = (f for f in reversed(FORMATS.values()) if f.files is not tf1_files)
+    found = next((f for f in others if f.files.matches(path, names)), None)
+    if found is None and has_config:
+        return _TF1  # Without weights.
+    if not has_others:
+        for name in names or [""]:  # No names: `path` may itself be a file.
+            require_readable(os.path.join(path, name).rstrip("/"))
+    if found:
+        return found
+    received = listed(names) or "no files. Check the path"
+    if not names and files.exists(path):
+        received = "a file. Pass its directory"
+    raise InputError(
+        f"{where} must have config.json, or bert_config.json and a TF1 "
+        f"checkpoint, such as bert_model.ckpt.index. Received: {received}."
+    )
+
+
+def has_other_weights(names: Sequence[str]) -> bool:
+    """Whether files have weights, by their names, that are not TF1's."""
+    patterns = set(WEIGHTS_PATTERNS).difference(_TF1.weights_patterns)
+    return model_formats.has_any(names, sorted(patterns))
+
+
+def require_readable(path: str) -> None:
+    """Raises `InputError` for weights in a format that is never opened."""
+    if path.endswith((".keras", ".weights.h5")):
+        raise InputError(
+            f"{path} is a Keras file. Pass a directory: a KerasHub preset, a "
+            "transformers model or a TF1 checkpoint."
+        )
+    if reason := _UNSUPPORTED.get(os.path.splitext(path)[1]):
+        raise InputError(
+            f"{path} is {reason}, and is not supported. If you trust it, load "
+            "it with a version of transformers that reads it, call "
+            "`model.save_pretrained(directory, safe_serialization=True)`, and "
+            "use that directory."
+        )

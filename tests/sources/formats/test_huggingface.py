@@ -32,7 +32,9 @@ from support.run_outputs import read_json
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.sources import weights
-from official_bert.sources.formats.huggingface import weights as huggingface
+from official_bert.sources.formats.huggingface import (
+    weights as huggingface_weights,
+)
 
 GOLDEN = pathlib.Path(__file__).parents[2] / "golden" / "transformers"
 
@@ -59,7 +61,7 @@ def test_names_and_shapes_are_those_of_transformers(head):
     config = BertConfig(**transformers_process.SIZES)
     num_classes = 1 if head.name == "multiple_choice" else 3
     shapes = weights.shapes(config, num_classes)
-    names = huggingface.NAMES
+    names = huggingface_weights.NAMES
     found = {
         names.rename(name): names.shape(name, shapes[name], config)
         for name in weights.names_of_model(shapes, head)

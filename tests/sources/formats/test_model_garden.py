@@ -94,7 +94,7 @@ def test_optimizer_state_is_left_out(config_file, tmp_path):
 def test_unsuitable_flags_are_an_error(config_file, tmp_path):
     with pytest.raises(InputError, match=r"classification_hea.*same weight"):
         run("pretrainer_v2", config_file)
-    with pytest.raises(InputError, match="with TF2's object graph"):
+    with pytest.raises(InputError, match="format of --input, model_garden"):
         run(NAME, config_file, input_format="tf1", to="huggingface")
     with pytest.raises(InputError, match="needs a TF1 checkpoint"):
         to_tf1(GOLDEN / NAME, tmp_path / "out", strip_optimizer=True)

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from absl import logging
@@ -11,20 +11,10 @@ from absl import logging
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, quoted
 from official_bert.io import files, json_files
-from official_bert.sources import model_formats
+from official_bert.sources import tokenizer_files
 
 CONFIG = "config.json"
-TOKENIZER_CONFIG = "tokenizer_config.json"
-VOCAB = "vocab.txt"
-_FAST = "tokenizer.json"
 _ADDED = "added_tokens.json"
-
-# Setting in `tokenizer_config.json` -> in the normalizer of `tokenizer.json`.
-_NORMALIZER = {
-    "do_lower_case": "lowercase",
-    "strip_accents": "strip_accents",
-    "tokenize_chinese_chars": "handle_chinese_chars",
-}
 
 # Keys with the same name in both configs.
 _SIZES = {
@@ -69,6 +59,14 @@ FIXED = {
 }
 
 
+read_casing = tokenizer_files.read_casing
+
+
+def matches(directory: str, names: Sequence[str]) -> bool:
+    """Whether there is a config; other formats have more in it."""
+    return CONFIG in names
+
+
 def read_config(directory: str) -> BertConfig:
     """Returns the config of a model.
 
@@ -110,10 +108,25 @@ def architecture(directory: str) -> str:
     "" if the config names none, as for some pre-trained models.
     """
     path = os.path.join(directory, CONFIG)
+    content = json_files.read_if_exists(path)
     names = json_files.get(
-        _read_json(path), "architectures", tuple[str, ...] | None, path
+        content, "architectures", tuple[str, ...] | None, path
     )
     return names[0] if names else ""
+
+
+def read_labels(directory: str) -> tuple[str, ...]:
+    """Returns the labels of a fine-tuned model, in the order of their ids."""
+    path = os.path.join(directory, CONFIG)
+    labels = json_files.read_object(path).get("id2label") or {}
+    try:
+        by_id = {int(number): str(label) for number, label in labels.items()}
+        return tuple(by_id[number] for number in range(len(by_id)))
+    except (AttributeError, KeyError, ValueError) as error:
+        raise InputError(
+            f"{path}: `id2label` must number labels from 0 without gaps, like "
+            f'{{"0": "no", "1": "yes"}}. Received: {quoted(labels)}.'
+        ) from error
 
 
 def read_vocab(directory: str) -> str | None:
@@ -122,9 +135,9 @@ def read_vocab(directory: str) -> str | None:
     Added tokens are at the end. Returns None if there is neither file. Raises
     `InputError` if this is not a WordPiece vocabulary, or its ids have gaps.
     """
-    path = os.path.join(directory, VOCAB)
-    fast_path = os.path.join(directory, _FAST)
-    fast = _read_json(fast_path)
+    path = os.path.join(directory, tokenizer_files.VOCAB)
+    fast_path = os.path.join(directory, tokenizer_files.FAST)
+    fast = json_files.read_if_exists(fast_path)
     if files.exists(path):
         text = files.read_text(path)
     elif fast:
@@ -153,9 +166,9 @@ def _added_tokens(
     `fast` is the content of `tokenizer.json`.
     """
     path = os.path.join(directory, _ADDED)
-    by_token = _read_json(path)
+    by_token = json_files.read_if_exists(path)
     ids = {token: _read_id(by_token, token, path) for token in by_token}
-    path = os.path.join(directory, _FAST)
+    path = os.path.join(directory, tokenizer_files.FAST)
     tokens = json_files.get(fast, "added_tokens", tuple[dict, ...] | None, path)
     for token in tokens or ():
         content = json_files.get(token, "content", str, path)
@@ -209,64 +222,3 @@ def _require_lines(tokens: Iterable[str], where: str) -> None:
                 f"{where}: tokens must not have line breaks. Received: "
                 f"{quoted(token)}."
             )
-
-
-def read_casing_beside(checkpoint: str) -> bool | None:
-    """Returns `read_casing` of the directory of a checkpoint."""
-    path = model_formats.beside_checkpoint(checkpoint, TOKENIZER_CONFIG)
-    return read_casing(os.path.dirname(path)) if path else None
-
-
-def read_casing(directory: str) -> bool | None:
-    """Returns `do_lower_case`, by default true; None if there are no settings.
-
-    Settings in `tokenizer_config.json` override those in `tokenizer.json`.
-    Warns of settings that are not supported. Raises `InputError` for settings
-    that are neither true nor false.
-    """
-    fast_path = os.path.join(directory, _FAST)
-    path = os.path.join(directory, TOKENIZER_CONFIG)
-    fast, config = _read_json(fast_path), _read_json(path)
-    normalizer = json_files.get(fast, "normalizer", dict | None, fast_path)
-    settings = {}
-    for name, fast_name in _NORMALIZER.items():
-        if normalizer and fast_name in normalizer:
-            settings[name] = json_files.get(
-                normalizer, fast_name, bool | None, fast_path
-            )
-        if name in config:
-            settings[name] = json_files.get(config, name, bool | None, path)
-    if not settings and not config:
-        return None
-    lower: bool = settings.get("do_lower_case") is not False
-    strips = settings.get("strip_accents")
-    if strips is not None:
-        warn_of_accents(directory, strips, "do_lower_case", lower)
-    if settings.get("tokenize_chinese_chars") is False:
-        logging.warning(
-            "%s: `tokenize_chinese_chars` is false. In this project, every "
-            "Chinese character is a word, so some tokens will differ.",
-            directory,
-        )
-    return lower
-
-
-def warn_of_accents(
-    where: str, strip_accents: bool, setting: str, lower: bool
-) -> None:
-    """Warns of a tokenizer whose `strip_accents` has no counterpart here."""
-    if strip_accents != lower:
-        logging.warning(
-            "%s: `strip_accents` is %s with `%s` %s. This project strips "
-            "accents if and only if it lower-cases text, so some tokens will "
-            "differ.",
-            where,
-            strip_accents,
-            setting,
-            lower,
-        )
-
-
-def _read_json(path: str) -> dict[str, Any]:
-    """Returns the content of a JSON file; {} if there is none."""
-    return json_files.read_object(path) if files.exists(path) else {}

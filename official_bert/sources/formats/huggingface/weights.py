@@ -4,7 +4,6 @@ Names follow from TF1 names by a few rules. Kernels are transposed, as PyTorch's
 dense layers store them.
 """
 
-import dataclasses
 import os
 import shutil
 from collections.abc import Iterable
@@ -15,7 +14,8 @@ from absl import logging
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from official_bert.errors import InputError, listed, quoted
+from official_bert.config import BertConfig
+from official_bert.errors import InputError, listed
 from official_bert.io import files, json_files
 from official_bert.sources import heads, task_file
 from official_bert.sources.formats.huggingface import files as huggingface_files
@@ -57,21 +57,11 @@ _TIED = {
 }
 
 
-def read(directory: str) -> tuple[Arrays, Description]:
-    """Opens a directory that `save_pretrained` of transformers wrote.
+def open_arrays(directory: str, config: BertConfig | None = None) -> Arrays:
+    """Opens the weights in a directory, whose names do not need the config.
 
-    Raises `InputError` if it is incomplete, damaged or not a BERT model.
+    Raises `InputError` if a file is missing or damaged.
     """
-    description = dataclasses.replace(
-        describe(directory),
-        vocab=huggingface_files.read_vocab(directory),
-        do_lower_case=huggingface_files.read_casing(directory),
-    )
-    return open_arrays(directory), description
-
-
-def open_arrays(directory: str) -> Arrays:
-    """Opens the weights in a directory; errors as in `read`."""
     opened: dict[str, tuple[Any, str]] = {}
     for file_name in _weight_files(directory):
         path = os.path.join(directory, file_name)
@@ -141,9 +131,11 @@ def _weight_files(directory: str) -> Iterable[str]:
     return names
 
 
-def describe(directory: str) -> Description:
-    """Describes a model without its tokenizer; errors as in `read`."""
-    config = huggingface_files.read_config(directory)
+def describe(directory: str, config: BertConfig) -> Description:
+    """Describes a model without its tokenizer.
+
+    Raises `InputError` if `config.json` is damaged.
+    """
     path = os.path.join(directory, huggingface_files.CONFIG)
     content = json_files.read_object(path)
     head = heads.of_architecture(huggingface_files.architecture(directory))
@@ -158,22 +150,10 @@ def describe(directory: str) -> Description:
     return Description(
         config=config,
         task=task_file.read_beside(directory) or None,
-        labels=_read_labels(path, content),
+        labels=huggingface_files.read_labels(directory),
         problem_type=json_files.get(content, "problem_type", str | None, path),
         head=head.name if head else None,
     )
-
-
-def _read_labels(path: str, content: dict[str, Any]) -> tuple[str, ...]:
-    labels = content.get("id2label") or {}
-    try:
-        by_id = {int(number): str(label) for number, label in labels.items()}
-        return tuple(by_id[number] for number in range(len(by_id)))
-    except (AttributeError, KeyError, ValueError) as error:
-        raise InputError(
-            f"{path}: `id2label` must number labels from 0 without gaps, like "
-            f'{{"0": "no", "1": "yes"}}. Received: {quoted(labels)}.'
-        ) from error
 
 
 def write(model: Model, directory: str) -> None:
@@ -184,7 +164,7 @@ def write(model: Model, directory: str) -> None:
     """
     config_file = os.path.join(directory, huggingface_files.CONFIG)
     json_files.write(config_file, _make_config(model), sort_keys=True)
-    write_tokenizer_and_task(model.description, directory)
+    model.description.write_task_and_tokenizer(directory)
     path = os.path.join(directory, _WEIGHTS)
     arrays = {
         name: array.astype(model.dtype, copy=False)
@@ -234,26 +214,3 @@ def _make_config(model: Model) -> dict[str, Any]:
         if model.description.problem_type:
             content["problem_type"] = model.description.problem_type
     return content
-
-
-def write_tokenizer_and_task(description: Description, directory: str) -> None:
-    """Writes `vocab.txt`, `tokenizer_config.json` and `task.json`.
-
-    For a pre-trained model, only `tokenizer_config.json` stores the casing.
-    """
-    if description.task is not None:
-        json_files.write(task_file.path_in(directory), description.task)
-    if description.vocab is None:
-        return
-    files.write_text(
-        os.path.join(directory, huggingface_files.VOCAB), description.vocab
-    )
-    config = {
-        "tokenizer_class": "BertTokenizer",
-        "do_lower_case": description.do_lower_case,
-        "strip_accents": None,
-        "tokenize_chinese_chars": True,
-        "model_max_length": description.config.max_position_embeddings,
-    }
-    path = os.path.join(directory, huggingface_files.TOKENIZER_CONFIG)
-    json_files.write(path, config, sort_keys=True)

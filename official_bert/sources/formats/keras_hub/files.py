@@ -1,10 +1,13 @@
 """Config, vocabulary and casing in a KerasHub preset."""
 
 import os
+from collections.abc import Sequence
+from typing import Any
 
 from official_bert.config import BertConfig
+from official_bert.errors import InputError
 from official_bert.io import files, json_files
-from official_bert.sources.formats.huggingface import files as huggingface_files
+from official_bert.sources import tokenizer_files
 
 # BertConfig field -> argument and attribute of KerasHub's BertBackbone.
 SIZES = {
@@ -18,30 +21,68 @@ SIZES = {
     "type_vocab_size": "num_segments",
 }
 
+_CONFIG, _TOKENIZER = "config.json", "tokenizer.json"
 
-def read(directory: str) -> tuple[BertConfig, str | None, bool | None]:
-    """Returns the config, vocabulary and casing of a preset.
 
-    The vocabulary and the casing are None if the preset has no tokenizer.
-    Raises `InputError` if it is not a BERT preset.
-    """
-    path = os.path.join(directory, "config.json")
-    content = json_files.read_object(path)
-    sizes = json_files.get(content, "config", dict | None, path) or {}
+def matches(directory: str, names: Sequence[str]) -> bool:
+    """Whether there is the config of a Keras object."""
+    path = os.path.join(directory, _CONFIG)
+    return _CONFIG in names and "registered_name" in json_files.read_object(
+        path
+    )
+
+
+def require_class(directory: str, name: str, expected: str) -> bool:
+    """Whether the file exists; `InputError` if it describes another class."""
+    path = os.path.join(directory, name)
+    if not files.exists(path):
+        return False
+    registered = str(json_files.read_object(path).get("registered_name"))
+    class_name = registered.rpartition(">")[2]
+    if class_name != expected:
+        raise InputError(
+            f"{path}: must be a {expected}. Received: {class_name}. For other "
+            "models with a BertBackbone, save the backbone alone: "
+            "`model.backbone.save_to_preset(directory)`."
+        )
+    return True
+
+
+def read_config(directory: str) -> BertConfig:
+    """Returns the config; raises `InputError` if it is not of BERT."""
+    require_class(directory, _CONFIG, "BertBackbone")
+    path, sizes = _read_arguments(directory, _CONFIG)
     config = BertConfig.from_dict(
         {name: sizes.get(key) for name, key in SIZES.items()}
     )
     config.attention_probs_dropout_prob = config.hidden_dropout_prob
     config.validate(f"{path}: must be a BERT preset. ")
-    path = os.path.join(directory, "tokenizer.json")
+    return config
+
+
+def read_vocab(directory: str) -> str | None:
+    """Returns the vocabulary; None if the preset has no tokenizer."""
+    if not require_class(directory, _TOKENIZER, "BertTokenizer"):
+        return None
+    name = "assets/tokenizer/vocabulary.txt"
+    return files.read_text(os.path.join(directory, name))
+
+
+def read_casing(directory: str) -> bool | None:
+    """Returns the casing; None if the preset has no tokenizer."""
+    path, settings = _read_arguments(directory, _TOKENIZER)
     if not files.exists(path):
-        return config, None, None
-    content = json_files.read_object(path)
-    settings = json_files.get(content, "config", dict | None, path) or {}
+        return None
     lower, strips = (
         bool(json_files.get(settings, key, bool | None, path))
         for key in ("lowercase", "strip_accents")
     )
-    huggingface_files.warn_of_accents(directory, strips, "lowercase", lower)
-    vocab_file = os.path.join(directory, "assets/tokenizer/vocabulary.txt")
-    return config, files.read_text(vocab_file), lower
+    tokenizer_files.warn_of_accents(directory, strips, "lowercase", lower)
+    return lower
+
+
+def _read_arguments(directory: str, name: str) -> tuple[str, dict[str, Any]]:
+    """Returns a file's path and the arguments of the object it describes."""
+    path = os.path.join(directory, name)
+    content = json_files.read_if_exists(path)
+    return path, json_files.get(content, "config", dict | None, path) or {}

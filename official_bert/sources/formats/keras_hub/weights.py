@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from official_bert.config import BertConfig
 from official_bert.errors import InputError, first_line, missing_package
-from official_bert.io import json_files
 from official_bert.sources.formats.keras_hub import files as keras_hub_files
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.model import Arrays, Description, Model, Names
@@ -40,15 +40,20 @@ _NAMES = Names(
 )
 
 
-def read(directory: str) -> tuple[Arrays, Description]:
+def describe(directory: str, config: BertConfig) -> Description:
+    """Describes a preset; the names of its weights tell the head."""
+    return Description(config=config)
+
+
+def open_arrays(directory: str, config: BertConfig) -> Arrays:
     """Loads a preset.
 
     Raises `InputError` if it is damaged or not a BERT preset, or if the package
     keras_hub is missing.
     """
-    _has_class(directory, "config.json", "BertBackbone")
-    has_head = _has_class(directory, "task.json", "BertMaskedLM")
-    _has_class(directory, "tokenizer.json", "BertTokenizer")
+    has_head = keras_hub_files.require_class(
+        directory, "task.json", "BertMaskedLM"
+    )
     if missing := missing_package("keras_hub"):
         raise InputError(f"{directory} {missing}")
     from keras_hub import models
@@ -71,30 +76,12 @@ def read(directory: str) -> tuple[Arrays, Description]:
             f"It reports: {first_line(error)}"
         ) from error
     variables = tf1.by_name(model.weights)
-    arrays = Arrays(
+    return Arrays(
         directory,
         {path: tuple(weight.shape) for path, weight in variables.items()},
         lambda path: np.asarray(variables[path]),
         _NAMES,
     )
-    config, vocab, lower = keras_hub_files.read(directory)
-    return arrays, Description(config=config, vocab=vocab, do_lower_case=lower)
-
-
-def _has_class(directory: str, name: str, expected: str) -> bool:
-    """Whether the file exists; `InputError` if it describes another class."""
-    path = os.path.join(directory, name)
-    if not os.path.exists(path):
-        return False
-    registered = str(json_files.read_object(path).get("registered_name"))
-    class_name = registered.rpartition(">")[2]
-    if class_name != expected:
-        raise InputError(
-            f"{path}: must be a {expected}. Received: {class_name}. For other "
-            "models with a BertBackbone, save the backbone alone: "
-            "`model.backbone.save_to_preset(directory)`."
-        )
-    return True
 
 
 def write(model: Model, directory: str) -> None:

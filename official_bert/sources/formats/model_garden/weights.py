@@ -13,9 +13,11 @@ names, with prefixes that depend on the saved object::
 import re
 
 from official_bert.config import BertConfig
+from official_bert.sources.formats.tf1 import files as tf1_files
+from official_bert.sources.formats.tf1 import weights as tf1_weights
 from official_bert.sources.model import Arrays, Names
 
-GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
+describe = tf1_weights.describe
 
 # The names in `BertEncoderV2`.
 NAMES = Names(
@@ -46,7 +48,7 @@ _VARIABLE = "/.ATTRIBUTES/VARIABLE_VALUE"
 
 # Arrays in the checkpoint of a training run that are not weights.
 _IGNORED = (
-    rf"^{GRAPH}$|^save_counter$|^global_step$|^(model/)?optimizer/"
+    rf"^{tf1_files.OBJECT_GRAPH}$|^save_counter$|^global_step$|^(model/)?optimizer/"
     r"|/\.OPTIMIZER_SLOT/"
 )
 
@@ -64,7 +66,7 @@ _ALIASES = Names(
         (r"^layer_with_weights-2/", "masked_lm/"),
         (r"^masked_lm/embedding_table$", "_embedding_layer/embeddings"),
         (r"^classification_heads/0/", "next_sentence/"),
-        # If a head has its own pooler, it is the trained one.
+        # A head's own pooler is the trained one.
         (r"^next_sentence(/|\.\.pooler_)dense/", "_pooler_layer/"),
     ]
 )
@@ -74,11 +76,12 @@ _NUMBERED = re.compile(r"^layer_with_weights-(\d+)/")
 _NESTED = re.compile(r"^layer_with_weights-0/(?=layer_with_weights-)")
 
 
-def from_checkpoint(stored: Arrays, config: BertConfig) -> Arrays:
-    """Returns the weights of a Model Garden checkpoint.
+def open_arrays(path: str, config: BertConfig) -> Arrays:
+    """Opens a checkpoint, by prefix or directory.
 
     The numbers in its names depend on the number of layers in `config`.
     """
+    stored = tf1_weights.open_arrays(path)
     names = {name.removesuffix(_VARIABLE): name for name in stored.shapes}
     shapes = {
         short: stored.shapes[name]

@@ -1,4 +1,4 @@
-"""A TF1 or Model Garden checkpoint and the files beside it."""
+"""The weights of a TF1 checkpoint, by prefix or directory."""
 
 import os
 from collections.abc import Iterable
@@ -12,9 +12,6 @@ from official_bert.errors import InputError
 from official_bert.io import files
 from official_bert.runs import checkpoints as run_directory
 from official_bert.sources import model_formats, task_file
-from official_bert.sources.formats.huggingface import files as huggingface_files
-from official_bert.sources.formats.huggingface import weights as huggingface
-from official_bert.sources.formats.model_garden import weights as model_garden
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.model import Arrays, Description, Model, Names
 
@@ -28,7 +25,7 @@ _PROBLEM_TYPES = {
 _NAMES = Names(ignored=tf1.OPTIMIZER_STATE)
 
 
-def open_arrays(path: str) -> Arrays:
+def open_arrays(path: str, config: BertConfig | None = None) -> Arrays:
     """Opens a checkpoint by its prefix, or a directory's best or newest one.
 
     Raises `InputError` if there is no checkpoint.
@@ -62,35 +59,16 @@ def open_prefix(prefix: str) -> Arrays:
     )
 
 
-def read(
-    path: str, config_file: str | None = None
-) -> tuple[Arrays, Description]:
-    """Opens a checkpoint, by prefix or directory, and the files beside it.
+def describe(path: str, config: BertConfig) -> Description:
+    """Describes a model by the files beside its checkpoint.
 
-    `config_file` replaces the `bert_config.json` beside it. Raises `InputError`
-    if the checkpoint is damaged or has no config.
+    Raises `InputError` if the config is of a model of another direction.
     """
-    arrays = open_arrays(path)
-    prefix = arrays.where
-    config_file = config_file or model_formats.beside_checkpoint(
-        prefix, model_formats.CONFIG
-    )
-    if config_file is None:
-        raise InputError(
-            f"{prefix}: there is no {model_formats.CONFIG} beside the "
-            "checkpoint. Pass --bert_config_file."
-        )
-    config = BertConfig.from_json_file(config_file)
-    config.require_same_direction(prefix)
-    if model_garden.GRAPH in arrays.shapes:
-        arrays = model_garden.from_checkpoint(arrays, config)
-    vocab_file = model_formats.beside_checkpoint(prefix, model_formats.VOCAB)
-    task = task_file.read_beside(prefix)
-    do_lower_case = huggingface_files.read_casing_beside(prefix)
-    return arrays, Description(
+    config.require_same_direction(path)
+    task = task_file.read_beside(path)
+    return Description(
         config=config,
-        vocab=files.read_text(vocab_file) if vocab_file else None,
-        do_lower_case=task.get("do_lower_case", do_lower_case),
+        do_lower_case=task.get("do_lower_case"),
         task=task or None,
         labels=tuple(task.get("labels", ())),
         problem_type=_PROBLEM_TYPES.get(task.get("task_type", "")),
@@ -111,12 +89,12 @@ def write_files(
     write_arrays(directory, arrays)
     config_file = os.path.join(directory, model_formats.CONFIG)
     files.write_text(config_file, description.config.to_json_string())
-    huggingface.write_tokenizer_and_task(description, directory)
+    description.write_task_and_tokenizer(directory)
 
 
 def write_arrays(directory: str, arrays: Iterable[tuple[str, Any]]) -> None:
     """Writes a checkpoint, without config and vocabulary."""
-    # `tf1.write` would copy NumPy arrays, but not tensors.
+    # Converted here because `tf1.write` would copy NumPy arrays.
     tensors = {name: tf.convert_to_tensor(array) for name, array in arrays}
     tf1.write(os.path.join(directory, model_formats.RELEASED_PREFIX), tensors)
     # With this file, commands accept the directory as a run directory.

@@ -1,0 +1,65 @@
+"""Config, vocabulary and casing beside a TF1 or Model Garden checkpoint."""
+
+import os
+from collections.abc import Sequence
+
+from official_bert.config import BertConfig
+from official_bert.errors import InputError
+from official_bert.io import files
+from official_bert.sources import model_formats, tokenizer_files
+
+# In TF2, the index of a checkpoint contains this name.
+OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
+
+
+def matches(path: str, names: Sequence[str]) -> bool:
+    """Whether a directory has a checkpoint, or `path` is a prefix."""
+    patterns = model_formats.CHECKPOINT_PATTERNS
+    is_prefix = files.exists(path + model_formats.INDEX)
+    return is_prefix or model_formats.has_any(names, patterns)
+
+
+def has_object_graph(path: str) -> bool:
+    """Whether a checkpoint is of TF2, such as those of Model Garden.
+
+    `path` is a prefix or a directory.
+    """
+    prefix = model_formats.find_checkpoint(path)
+    names = files.list_directory(prefix)
+    paths = [os.path.join(prefix, n) for n in names]
+    for index in [prefix + model_formats.INDEX, *paths]:
+        if index.endswith(model_formats.INDEX) and files.is_file(index):
+            with files.open_binary(index) as file:
+                # Names are not compressed. One that starts like the name
+                # before it lacks this start, here "_" at most.
+                return OBJECT_GRAPH[1:].encode() in file.read()
+    return False
+
+
+def read_config(path: str) -> BertConfig:
+    """Reads `bert_config.json` beside a checkpoint.
+
+    `path` is a prefix or a directory. Raises `InputError` if there is no valid
+    config.
+    """
+    file = model_formats.beside_checkpoint(path, model_formats.CONFIG)
+    if file is None:
+        raise InputError(
+            f"{path}: there is no {model_formats.CONFIG} beside the "
+            "checkpoint. Pass --bert_config_file."
+        )
+    return BertConfig.from_json_file(file)
+
+
+def read_vocab(path: str) -> str | None:
+    """Returns `vocab.txt` beside a checkpoint, or None."""
+    file = model_formats.beside_checkpoint(path, model_formats.VOCAB)
+    return files.read_text(file) if file else None
+
+
+def read_casing(path: str) -> bool | None:
+    """Returns the casing in the tokenizer's files beside a checkpoint."""
+    for name in (tokenizer_files.CONFIG, tokenizer_files.FAST):
+        if file := model_formats.beside_checkpoint(path, name):
+            return tokenizer_files.read_casing(os.path.dirname(file))
+    return None
