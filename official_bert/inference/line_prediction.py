@@ -2,16 +2,13 @@
 
 import contextlib
 import csv
-import dataclasses
+import functools
 import io
 import itertools
 import json
-import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO, NamedTuple
-
-from absl import logging
 
 from official_bert.errors import InputError, listed, suppress_broken_pipe
 from official_bert.inference.masked_lm import FillMask, Scorer
@@ -23,10 +20,7 @@ from official_bert.inference.trained_models import (
 )
 from official_bert.io import files, json_files, progress, tables
 from official_bert.options import Predict
-from official_bert.tasks.choice import ChoiceTask
-from official_bert.tasks.squad.task import SquadTask
-from official_bert.tasks.tagging import TaggingTask
-from official_bert.tasks.text import TextColumns, TextTask
+from official_bert.tasks.task import Input
 
 _READ_SIZE = 1 << 20  # Bytes of standard input.
 
@@ -34,12 +28,9 @@ Answerer = Predictor | FillMask | Scorer
 
 
 class Item(NamedTuple):
-    """An input: the value to parse, and how the output shows it.
+    """An example, and how the output shows its input."""
 
-    For a row of a table, `shown` has all cells; for a sentence, its words.
-    """
-
-    value: Any
+    example: Any
     shown: Any
 
 
@@ -54,27 +45,9 @@ def load(options: Predict) -> Answerer:
         finetuned = load_finetuned(options.model_dir)
     else:
         finetuned = load_huggingface(options.model_files)
-    task = _override(finetuned.task, options)
+    task = finetuned.task.with_predict_options(options)
     finetuned = finetuned._replace(task=task)
     return Predictor(finetuned, batch_size=options.batch_size)
-
-
-def _override(task: Any, options: Predict) -> Any:
-    """Returns the task with the columns and the threshold of the flags."""
-    if isinstance(task, TextTask) and options.text_a_column:
-        pair = (options.text_a_column, options.text_b_column)
-        names = tuple(name for name in pair if name)
-        columns = (task.columns or TextColumns(names))._replace(names=names)
-        task = dataclasses.replace(task, columns=columns)
-    has_columns = isinstance(task, TextTask | ChoiceTask) and task.columns
-    if has_columns and options.has_header is not None:
-        columns = task.columns._replace(has_header=options.has_header)
-        task = dataclasses.replace(task, columns=columns)
-    threshold = options.null_score_diff_threshold
-    if isinstance(task, SquadTask) and threshold is not None:
-        decoding = task.decoding._replace(null_score_diff_threshold=threshold)
-        task = dataclasses.replace(task, decoding=decoding)
-    return task
 
 
 def run(answerer: Answerer, options: Predict) -> None:
@@ -84,23 +57,20 @@ def run(answerer: Answerer, options: Predict) -> None:
     on standard output, earlier chunks have been written. At a terminal, the
     error is shown and the next line is read.
     """
-    file_format = options.resolved_format
-    rows = _rows(answerer, options)
     separator, byte_order_mark = ",", ""
-    reads_csv = file_format == "csv" and _can_reread(options.input_file)
-    if options.writes_csv and reads_csv:
+    is_csv = options.resolved_format == "csv"
+    if options.writes_csv and is_csv and files.can_reread(options.input_file):
         separator, byte_order_mark = tables.csv_style(options.input_file)
-    is_interactive = options.input_file == "-" and sys.stdin.isatty()
     with _open_output(options.output_file) as file:
         num_written = 0
-        for chunk in read_chunks(options, rows):
-            try:
-                answered = _answer_chunk(answerer, chunk, file_format)
-            except InputError as error:
-                if not is_interactive:
-                    raise
-                print(error, file=sys.stderr)
+        for chunk in read_chunks(answerer, options):
+            answers: list[dict[str, Any]] = []
+            with _errors_shown(options):
+                answers = answerer.answer([item.example for item in chunk])
+            if not answers:
                 continue
+            shown = [item.shown for item in chunk]
+            answered = list(zip(shown, answers, strict=True))
             if options.writes_csv:
                 is_first = num_written == 0
                 text = byte_order_mark if is_first else ""
@@ -115,6 +85,17 @@ def run(answerer: Answerer, options: Predict) -> None:
 
 
 @contextlib.contextmanager
+def _errors_shown(options: Predict) -> Iterator[None]:
+    """Shows an `InputError` and goes on, if the input is a terminal."""
+    try:
+        yield
+    except InputError as error:
+        if options.input_file != "-" or not sys.stdin.isatty():
+            raise
+        print(error, file=sys.stderr)
+
+
+@contextlib.contextmanager
 def _open_output(path: str | None) -> Iterator[Any]:
     """Yields a binary file that is renamed at the end, or standard output."""
     if path:
@@ -125,119 +106,53 @@ def _open_output(path: str | None) -> Iterator[Any]:
             yield sys.stdout.buffer
 
 
-def _rows(
-    answerer: Answerer, options: Predict
-) -> Iterator[tuple[str, Item]] | None:
-    """Returns the rows of a table or the sentences of a CoNLL file.
-
-    Each comes with FILE:LINE or FILE. Returns None if the input has one example
-    per line.
-    """
-    path, file_format = options.input_file, options.resolved_format
-    if path == "-" or not isinstance(answerer, Predictor):
-        return None
-    task = answerer.task
-    if isinstance(task, TaggingTask) and _is_conll(task, options):
-        sentences = task.columns.read_file(path, needs_tags=False)
-        return ((path, Item(s, s.words)) for s in sentences)
-    has_columns = file_format != "jsonl" or options.text_a_column
-    if file_format == "text" or not has_columns:
-        return None
-    if isinstance(task, TextTask) and task.columns:
-        names, has_header = task.columns
-        flag_names = ("--text_column", "--text_b_column")
-        flags = dict(zip(names, flag_names, strict=False))
-    elif isinstance(task, ChoiceTask):
-        names, has_header = task.columns.required, task.columns.has_header
-        flags = {}
-    else:
-        return None
-    rows = tables.read(path, file_format, has_header=has_header, flags=flags)
-    return _table_rows(rows, names)
-
-
-def _table_rows(
-    rows: Iterable[tables.Row], names: Sequence[str]
-) -> Iterator[tuple[str, Item]]:
-    """Yields FILE:LINE and row. The task parses the columns `names`, or all.
-
-    Warns at the end if texts are empty.
-    """
-    empty = []
-    for row in rows:
-        texts = {name: row.text(name) for name in names}
-        if names and not "".join(texts.values()).strip():
-            empty.append(row.where)
-        cells = {name: row.cells[name] for name in row.columns}
-        yield row.where, Item(texts or row.cells, cells)
-    if empty:
-        logging.warning(
-            "Rows with empty texts: %s. Their predictions are meaningless",
-            listed(empty),
-        )
-
-
-def _can_reread(path: str) -> bool:
-    """Whether a path can be read twice: it is a file, not a pipe."""
-    return os.path.isfile(path) or files.is_remote(path)
-
-
-def _is_conll(task: TaggingTask, options: Predict) -> bool:
-    path, file_format = options.input_file, options.resolved_format
-    if file_format == "conll":
-        return True
-    if options.input_format != "auto" or file_format == "jsonl":
-        return False
-    if not _can_reread(path):
-        return False
-    if not task.columns.recognizes(path):
-        logging.info(
-            "%s is read as one text per line. If it has CoNLL columns, pass "
-            "--input_format=conll.",
-            path,
-        )
-        return False
-    logging.info(
-        "%s is read as CoNLL, with words in column %d. If it has one text "
-        "per line, pass --input_format=lines.",
-        path,
-        task.token_column,
-    )
-    return True
-
-
-def read_chunks(
-    options: Predict, rows: Iterator[tuple[str, Any]] | None
-) -> Iterator[list[tuple[str, Any]]]:
-    """Yields chunks of `rows` or, if it is None, of (FILE:LINE, line) pairs.
+def read_chunks(answerer: Answerer, options: Predict) -> Iterator[list[Item]]:
+    """Yields the examples of the input in chunks.
 
     On standard input, a chunk has only lines that have arrived, so that no line
-    waits for the next. Raises `InputError` if a file is not UTF-8; for standard
-    input, `_parse` raises it.
+    waits for the next. Raises `InputError` if an input is invalid.
     """
     path = options.input_file
     is_stdin = path == "-"
-    numbers = itertools.count(1)
-    blocks: Iterable[Iterator[tuple[str, Any]]]
-    if rows:
-        blocks = [rows]
-    elif is_stdin:
-        arrived = _arrived_lines(sys.stdin.buffer)
-        blocks = (_lines("<stdin>", block, numbers) for block in arrived)
-    elif options.output_file:  # A progress bar counts the bytes.
-        lines = progress.read_lines([path], "Predicting")
-        blocks = [_lines(path, lines, numbers)]
+    inputs = None if is_stdin else answerer.read_inputs(options)
+    blocks: Iterable[Iterator[Input]]
+    if inputs is not None:
+        blocks = [inputs]
     else:
-        blocks = [_lines(path, files.read_lines(path), numbers)]
+        decode = functools.partial(_decode_line, options.resolved_format)
+        blocks = (map(decode, lines) for lines in _line_blocks(options))
     with progress.bar(
         description="Predicting",
-        unit=" rows" if rows else " lines",
-        disable=not (options.output_file and (rows or is_stdin)),
+        unit=" lines" if inputs is None else " rows",
+        disable=not (options.output_file and (inputs or is_stdin)),
     ) as bar:
         for block in blocks:
-            while chunk := list(itertools.islice(block, options.chunk_size)):
-                yield chunk
-                bar.update(len(chunk))
+            items = (
+                Item(answerer.parse(value, where), shown)
+                for where, value, shown in block
+            )
+            with _errors_shown(options):
+                while chunk := list(
+                    itertools.islice(items, options.chunk_size)
+                ):
+                    yield chunk
+                    bar.update(len(chunk))
+
+
+def _line_blocks(options: Predict) -> Iterator[Iterator[tuple[str, str]]]:
+    """Yields FILE:LINE and line, in blocks that have arrived together.
+
+    Raises `InputError` if a file is not UTF-8; for standard input,
+    `_decode_line` raises it.
+    """
+    path, numbers = options.input_file, itertools.count(1)
+    if path == "-":
+        for lines in _arrived_lines(sys.stdin.buffer):
+            yield _lines("<stdin>", lines, numbers)
+    elif options.output_file:  # A progress bar counts the bytes.
+        yield _lines(path, progress.read_lines([path], "Predicting"), numbers)
+    else:
+        yield _lines(path, files.read_lines(path), numbers)
 
 
 def _lines(
@@ -263,23 +178,8 @@ def _arrived_lines(stream: BinaryIO) -> Iterator[list[str]]:
 
 
 def _decode(line: bytes) -> str:
-    # Bytes that are not UTF-8 become surrogates, which `_parse` reports.
+    # Bytes that are not UTF-8 become surrogates, which `_decode_line` reports.
     return line.decode("utf-8", "surrogateescape").replace("\r", "")
-
-
-def _answer_chunk(
-    answerer: Answerer, chunk: list[tuple[str, Any]], file_format: str
-) -> list[tuple[Any, dict[str, Any]]]:
-    """Returns pairs of an input, as the output shows it, and its answer."""
-    examples: list[Any] = []
-    shown = []
-    for where, item in chunk:
-        if not isinstance(item, Item):  # A line that is not parsed yet.
-            value = _parse(item, where, file_format)
-            item = Item(value, value)
-        examples.append(answerer.parse(item.value, where))
-        shown.append(item.shown)
-    return list(zip(shown, answerer.answer(examples), strict=True))
 
 
 def _to_json_lines(answered: list[tuple[Any, dict[str, Any]]]) -> str:
@@ -326,11 +226,14 @@ def _to_csv(
     return text.getvalue()
 
 
-def _parse(line: str, where: str, file_format: str) -> Any:
+def _decode_line(file_format: str, numbered: tuple[str, str]) -> Input:
     """Returns the JSON value of a line in the format text, tsv or jsonl.
 
-    Raises `InputError` if the line is not UTF-8 or not in the format.
+    `numbered` is FILE:LINE and the line. Raises `InputError` if the line is not
+    UTF-8 or not in the format.
     """
+    where, line = numbered
+    value: Any = line
     try:
         line.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -340,8 +243,6 @@ def _parse(line: str, where: str, file_format: str) -> Any:
             "Convert it: `iconv -f ENCODING -t UTF-8`, where ENCODING is often "
             "WINDOWS-1252."
         ) from error
-    if file_format == "text":
-        return line
     if file_format == "tsv":
         cells = line.split("\t")
         if len(cells) > 2:
@@ -350,5 +251,7 @@ def _parse(line: str, where: str, file_format: str) -> Any:
                 f"Received: {len(cells)} columns. For a table with a header, "
                 "add --text_column=NAME."
             )
-        return cells if len(cells) == 2 else line
-    return json_files.parse_line(line, where)
+        value = cells if len(cells) == 2 else line
+    elif file_format != "text":
+        value = json_files.parse_line(line, where)
+    return Input(where, value, value)

@@ -14,6 +14,7 @@ from official_bert.errors import InputError, quoted
 from official_bert.inference import trained_models
 from official_bert.inputs import padding, text_inputs
 from official_bert.modeling.pretraining_model import PretrainingModel
+from official_bert.options import Predict
 from official_bert.tokenization import Tokenizer
 
 # The number of sequences in memory in scoring, which makes one per token.
@@ -50,6 +51,9 @@ class MaskedLanguageModel:
         self._compiled = tf.function(
             self._run, input_signature=[ids] * 3, autograph=False
         )
+
+    def read_inputs(self, options: Predict) -> None:
+        """Every line of an input file is an example; see `Task.read_inputs`."""
 
     def encode(self, given: Any, where: str) -> tuple[str, list[int]]:
         """Returns a text, or the `text` of an object, and its token ids.

@@ -11,12 +11,13 @@ from absl import logging
 
 from official_bert.errors import InputError, quoted
 from official_bert.io import files
+from official_bert.options import Predict
 from official_bert.sources import pretrained
 from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.tasks import engines
 from official_bert.tasks.documents import MAX_SHARE_TRUNCATED
 from official_bert.tasks.engines import Engine
-from official_bert.tasks.task import FinetunedModel
+from official_bert.tasks.task import FinetunedModel, Input
 
 
 class Predictor:
@@ -139,6 +140,10 @@ class Predictor:
         )
         while chunk := list(itertools.islice(examples, chunk_size)):
             yield from self.answer(chunk)
+
+    def read_inputs(self, options: Predict) -> Iterator[Input] | None:
+        """Returns `Task.read_inputs`."""
+        return self.task.read_inputs(options)
 
     def parse(self, given: Any, where: str) -> Any:
         """Returns the example for an item; messages start with `where`."""

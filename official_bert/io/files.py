@@ -38,6 +38,11 @@ def is_remote(path: str) -> bool:
     return "://" in path
 
 
+def can_reread(path: str) -> bool:
+    """Whether a path can be read twice: it is a file, not a pipe."""
+    return os.path.isfile(path) or is_remote(path)
+
+
 def _backend(path: str) -> Any:
     """Returns epath's `os.path`-like functions for this kind of path."""
     from etils.epath import backend  # Takes 0.1 s: not at start-up.

@@ -22,7 +22,7 @@ from official_bert.io import files, tables
 from official_bert.io.json_files import Size
 from official_bert.io.tables import Row
 from official_bert.metrics import classification
-from official_bert.options import RunClassifier
+from official_bert.options import Predict, RunClassifier
 from official_bert.sources.heads import Head
 from official_bert.tasks import detection, documents, probabilities
 from official_bert.tasks.documents import LongDocuments
@@ -30,9 +30,11 @@ from official_bert.tasks.own_data import OwnData
 from official_bert.tasks.task import (
     DataSet,
     FeatureRow,
+    Input,
     Logits,
     RowFeatures,
     Task,
+    table_inputs,
 )
 from official_bert.tokenization import Tokenizer
 
@@ -140,6 +142,7 @@ class ChoiceTask(Task):
 
     kind = "choice"
     head_kind = "multiple_choice"
+    serving = "choice"
     truncates = True
     main_metric = "accuracy"
     baseline_name = "a random choice"
@@ -206,6 +209,22 @@ class ChoiceTask(Task):
         """Returns the expected accuracy of random choices."""
         shares = [1 / len(example.choices) for example in examples]
         return {"accuracy": float(np.mean(shares))}
+
+    def with_predict_options(self, options: Predict) -> "ChoiceTask":
+        if options.has_header is None:
+            return self
+        columns = self.columns._replace(has_header=options.has_header)
+        return dataclasses.replace(self, columns=columns)
+
+    def read_inputs(self, options: Predict) -> Iterator[Input] | None:
+        file_format = options.resolved_format
+        has_columns = file_format != "jsonl" or options.text_a_column
+        if file_format == "text" or not has_columns:
+            return None
+        columns = self.columns
+        return table_inputs(
+            options, columns.required, has_header=columns.has_header
+        )
 
     def parse(self, value: Any, where: str) -> ChoiceExample:
         """Makes an example from an object with `columns` or default keys."""

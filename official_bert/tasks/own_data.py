@@ -59,6 +59,11 @@ class OwnData(DataSet):
     def path(self, split: str) -> str:
         return self.options.own_file(split)
 
+    @property
+    def input_ending(self) -> str:
+        """The format of the training file."""
+        return self.options.own_format("train")
+
     def require_same_columns(self) -> None:
         """Raises `InputError` if dev or test tables have other columns.
 

@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from absl import logging
 
 from official_bert.errors import InputError, quoted
 from official_bert.inputs import text_inputs
@@ -29,12 +30,13 @@ from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.io import files
 from official_bert.io.json_files import Amount
 from official_bert.metrics import entities
-from official_bert.options import RunClassifier
+from official_bert.options import Predict, RunClassifier
 from official_bert.sources.heads import Head
 from official_bert.tasks import conll, own_data
 from official_bert.tasks.conll import ConllData, Sentence
 from official_bert.tasks.task import (
     FeatureRow,
+    Input,
     Logits,
     RowFeatures,
     Task,
@@ -120,6 +122,7 @@ class TaggingTask(Task):
 
     kind = "tagging"
     head_kind = "token_classification"
+    serving = "tagging"
     input_ending = "txt"
 
     @property
@@ -134,8 +137,8 @@ class TaggingTask(Task):
         return Head(self.head_kind, size, "tags", self.pooling_head)
 
     @property
-    def columns(self) -> ConllData:
-        """A reader of files with the columns of the training data."""
+    def conll_reader(self) -> ConllData:
+        """Reads files with the columns of the training data."""
         columns = (self.token_column, self.tag_column)
         return ConllData("", *columns, self.labels)
 
@@ -222,6 +225,37 @@ class TaggingTask(Task):
         text = conll.with_predictions(self.data.path(split), answers)
         path = os.path.join(directory, f"{split}_predictions.txt")
         files.write_text(path, text)
+
+    def read_inputs(self, options: Predict) -> Iterator[Input] | None:
+        """Yields the sentences of a CoNLL file; None for texts or JSON."""
+        if not self._is_conll(options):
+            return None
+        path = options.input_file
+        sentences = self.conll_reader.read_file(path, needs_tags=False)
+        return (Input(path, s, s.words) for s in sentences)
+
+    def _is_conll(self, options: Predict) -> bool:
+        path, file_format = options.input_file, options.resolved_format
+        if file_format == "conll":
+            return True
+        if options.input_format != "auto" or file_format == "jsonl":
+            return False
+        if not files.can_reread(path):
+            return False
+        if not self.conll_reader.recognizes(path):
+            logging.info(
+                "%s is read as one text per line. If it has CoNLL columns, "
+                "pass --input_format=conll.",
+                path,
+            )
+            return False
+        logging.info(
+            "%s is read as CoNLL, with words in column %d. If it has one text "
+            "per line, pass --input_format=lines.",
+            path,
+            self.token_column,
+        )
+        return True
 
     def parse(self, value: Any, where: str) -> Sentence:
         """Makes a sentence from a text, a list of words, or an object.

@@ -11,15 +11,18 @@ import functools
 import os
 import random
 import typing
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from absl import logging
 
+from official_bert.errors import listed
 from official_bert.inputs import padding
 from official_bert.inputs.padding import Row
 from official_bert.inputs.schemas import Schema
 from official_bert.io import files, json_files, tables
+from official_bert.options import Predict
 from official_bert.sources.heads import NO_POOLING_HEAD, Head, PoolingHead
 from official_bert.tokenization import Tokenizer
 
@@ -45,6 +48,11 @@ class DataSet(abc.ABC):
     def splits(self, mode: str) -> Sequence[str]:
         """Returns the splits of a mode: `train`, `dev` or `test`."""
         return [mode]
+
+    @property
+    def input_ending(self) -> str:
+        """The ending of files like the training file; "": that of the task."""
+        return ""
 
     def results_names(self, name: str) -> list[str]:
         """Returns the names of result files, with and without the variant."""
@@ -128,6 +136,51 @@ def shuffle_examples(examples: Examples) -> list[Any]:
     return order
 
 
+class Input(NamedTuple):
+    """An input of `predict.py`.
+
+    Attributes:
+        where: FILE:LINE or FILE, for messages.
+        value: What `Task.parse` turns into an example.
+        shown: How the output shows it: all cells of a row, the words of a
+            sentence, or the value.
+    """
+
+    where: str
+    value: Any
+    shown: Any
+
+
+def table_inputs(
+    options: Predict,
+    names: Sequence[str],
+    *,
+    has_header: bool,
+    flags: Mapping[str, str] = {},
+) -> Iterator[Input]:
+    """Yields the rows of a table of which the task parses the columns `names`.
+
+    Without names, it parses all cells. Warns at the end if texts are empty.
+    """
+    empty = []
+    for row in tables.read(
+        options.input_file,
+        options.resolved_format,
+        has_header=has_header,
+        flags=flags,
+    ):
+        texts = {name: row.text(name) for name in names}
+        if names and not "".join(texts.values()).strip():
+            empty.append(row.where)
+        cells = {name: row.cells[name] for name in row.columns}
+        yield Input(row.where, texts or row.cells, cells)
+    if empty:
+        logging.warning(
+            "Rows with empty texts: %s. Their predictions are meaningless",
+            listed(empty),
+        )
+
+
 class TransformersModel(NamedTuple):
     """What the config of a transformers model says about its task."""
 
@@ -153,6 +206,8 @@ class Task(abc.ABC):
         pad_to: How features are padded for prediction; see `inputs.padding`.
         truncates: Whether texts that are too long are truncated.
         input_ending: The ending of an input file of `predict.py`.
+        serving: The signatures of an exported model, a key of
+            `export.serving.SIGNATURES`.
     """
 
     data: Any = None
@@ -160,6 +215,7 @@ class Task(abc.ABC):
 
     kind: ClassVar[str]
     head_kind: ClassVar[str]
+    serving: ClassVar[str]
     not_saved: ClassVar[tuple[str, ...]] = ("data", "pooling_head")
     epoch_has_all_features: ClassVar[bool] = True
     pad_to = "bucket"
@@ -225,6 +281,11 @@ class Task(abc.ABC):
         return {}
 
     @property
+    def input_hint(self) -> str:
+        """What a line of an input of `predict.py` has, after a comma."""
+        return ""
+
+    @property
     def baseline_name(self) -> str:
         """The answer of `baseline`, in words."""
         return ""
@@ -242,6 +303,17 @@ class Task(abc.ABC):
         table = self.data.predictions_file(split, examples, predictions)
         for name, text in (scores_file, table):
             files.write_text(os.path.join(directory, name), text)
+
+    def with_predict_options(self, options: Predict) -> "Task":
+        """Returns the task with values that flags of `predict.py` override."""
+        return self
+
+    def read_inputs(self, options: Predict) -> Iterator[Input] | None:
+        """Yields the inputs in a file of `predict.py`.
+
+        Returns None, the default, if every line is an input.
+        """
+        return None
 
     @abc.abstractmethod
     def parse(self, value: Any, where: str) -> Any:

@@ -10,15 +10,18 @@ from official_bert.errors import InputError, listed, quoted
 from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.metrics import classification, regression
+from official_bert.options import Predict
 from official_bert.sources.heads import Head
 from official_bert.tasks import documents, probabilities
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.task import (
     FeatureRow,
+    Input,
     Logits,
     RowFeatures,
     Task,
     TransformersModel,
+    table_inputs,
 )
 from official_bert.tokenization import Tokenizer
 
@@ -84,6 +87,7 @@ class TextTask(Task):
 
     kind = "text"
     head_kind = "sequence_classification"
+    serving = "text"
     input_ending = "tsv"
 
     @property
@@ -213,6 +217,32 @@ class TextTask(Task):
         per_class = classification.per_class(targets, predicted, self.labels)
         function, _ = _METRICS[self.metric]
         return function(targets, predicted) | per_class
+
+    def with_predict_options(self, options: Predict) -> "TextTask":
+        columns = self.columns
+        if options.text_a_column:
+            pair = (options.text_a_column, options.text_b_column)
+            names = tuple(name for name in pair if name)
+            columns = (columns or TextColumns(names))._replace(names=names)
+        if columns and options.has_header is not None:
+            columns = columns._replace(has_header=options.has_header)
+        return dataclasses.replace(self, columns=columns)
+
+    def read_inputs(self, options: Predict) -> Iterator[Input] | None:
+        file_format = options.resolved_format
+        has_columns = file_format != "jsonl" or options.text_a_column
+        if file_format == "text" or not has_columns or not self.columns:
+            return None
+        flag_names = ("--text_column", "--text_b_column")
+        names, has_header = self.columns
+        flags = dict(zip(names, flag_names, strict=False))
+        return table_inputs(options, names, has_header=has_header, flags=flags)
+
+    @property
+    def input_hint(self) -> str:
+        if self.is_pair and not self.columns:
+            return ", two texts per line, separated by a tab"
+        return ""
 
     def parse(self, value: Any, where: str) -> TextExample:
         """Makes an example from a text, a list of two texts, or an object.

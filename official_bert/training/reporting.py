@@ -21,9 +21,7 @@ from official_bert.options.training import TrainingOptions
 from official_bert.runs import checkpoints as run_directory
 from official_bert.sources import model_formats
 from official_bert.tasks.documents import MAX_SHARE_TRUNCATED
-from official_bert.tasks.own_data import OwnData
 from official_bert.tasks.task import Task
-from official_bert.tasks.text import TextTask
 
 # Maximum number of labels in the table of the data.
 _MAX_LABELS = 10
@@ -245,19 +243,14 @@ def print_next_command(task: Task, options: RunClassifier | RunSquad) -> None:
     directory = options.output_dir
     model = run_directory.latest(model_formats.find_checkpoint(directory))
     names = filter(_RESULT_FILE.fullmatch, files.list_directory(directory))
-    ending = task.input_ending
-    if isinstance(task.data, OwnData):
-        ending = task.data.options.own_format("train")
+    ending = task.data.input_ending or task.input_ending
     print(
         f"\nThe model is {model or options.init_checkpoint}. Some other files "
         f"in {directory}:{bullet_list(list(names))}"
     )
     if not options.do_train:
         return
-    lines = ""
-    if isinstance(task, TextTask) and task.is_pair and not task.columns:
-        lines = ", two texts per line, separated by a tab"
     print(
-        f"\nPredict new examples{lines}:\n  python predict.py "
+        f"\nPredict new examples{task.input_hint}:\n  python predict.py "
         f"--model_dir={shlex.quote(directory)} --input_file=new.{ending}"
     )

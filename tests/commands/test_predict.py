@@ -364,7 +364,8 @@ def test_lines_that_arrive_together_form_chunks(tuned, monkeypatch):
     stream = types.SimpleNamespace(read1=lambda size: parts.pop(0))
     monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=stream))
     options = Predict(model_dir=tuned, chunk_size=2)
-    assert list(line_prediction.read_chunks(options, None)) == [
+    answerer = types.SimpleNamespace(parse=lambda value, where: where)
+    assert list(line_prediction.read_chunks(answerer, options)) == [
         [("<stdin>:1", "a"), ("<stdin>:2", "b")],
         [("<stdin>:4", "cd")],
         [("<stdin>:5", "ef")],

@@ -29,8 +29,8 @@ from official_bert.modeling.encoder import Bert
 from official_bert.sources import task_file
 from official_bert.tasks.task import FinetunedModel
 
-# {`kind` in task.json: the signatures of such a task}.
-_SIGNATURES: dict[str, type[TaskSignatures]] = {
+# {`serving` of a task: its signatures}.
+SIGNATURES: dict[str, type[TaskSignatures]] = {
     "text": TextSignatures,
     "choice": ChoiceSignatures,
     "tagging": TaggingSignatures,
@@ -100,7 +100,7 @@ def make_signatures(
         vocab_file = finetuned.tokenizer.vocab_file
         is_uncased = finetuned.tokenizer.do_lower_case
         tokenizer = GraphTokenizer(vocab_file, is_uncased)
-    return _SIGNATURES[finetuned.task.kind](finetuned, tokenizer)
+    return SIGNATURES[finetuned.task.serving](finetuned, tokenizer)
 
 
 def _next_version(export_dir: str) -> int:

@@ -14,7 +14,7 @@ from official_bert.inputs.schemas import Schema
 from official_bert.io import files
 from official_bert.io.json_files import Amount, Count
 from official_bert.metrics import squad_metrics
-from official_bert.options.run_squad import RunSquad
+from official_bert.options import Predict, RunSquad
 from official_bert.sources.heads import Head, PoolingHead
 from official_bert.tasks import task
 from official_bert.tasks.squad import features as squad_features
@@ -84,6 +84,7 @@ class SquadTask(task.Task):
     kind = "squad"
     head_kind = "question_answering"
     not_saved = (*task.Task.not_saved, "show_progress")
+    serving = "squad"
     epoch_has_all_features = False
     main_metric = "f1"
     baseline_name = "always no answer"
@@ -176,6 +177,13 @@ class SquadTask(task.Task):
                 files.write_text(path, json.dumps(content, indent=4) + "\n")
             elif files.exists(path):  # From an earlier run.
                 files.remove(path)
+
+    def with_predict_options(self, options: Predict) -> "SquadTask":
+        threshold = options.null_score_diff_threshold
+        if threshold is None:
+            return self
+        decoding = self.decoding._replace(null_score_diff_threshold=threshold)
+        return dataclasses.replace(self, decoding=decoding)
 
     def parse(self, value: Any, where: str) -> SquadExample:
         """Makes an example from an object or a list: question and context."""
