@@ -20,6 +20,7 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError, missing_package
 from official_bert.io import files, processes
 from official_bert.options import Demo, cli
+from official_bert.runs import file_names
 from official_bert.sources.released_models import DEMO as MODEL
 from official_bert.sources.released_models import data_directory
 
@@ -172,7 +173,7 @@ def finetuning_steps(directory: str) -> list[Step]:
     def train(title: str, output: str, *more_flags: str) -> Step:
         return Step(
             title,
-            f"{output}/eval_results.json",
+            f"{output}/{file_names.METRICS}",
             [
                 "run_classifier.py",
                 f"--model={MODEL}",
@@ -210,6 +211,7 @@ def pretraining_steps(directory: str) -> list[Step]:
     data = f"{directory}/pretraining"
     vocab_file = f"--vocab_file={data}/vocab.txt"
     # Records and training must have the same values of these flags.
+    last_checkpoint = file_names.checkpoint(NUM_TRAIN_STEPS)
     shape = ["--nsp=none", "--max_seq_length=32", "--max_predictions_per_seq=5"]
 
     def records(title: str, name: str, *more_flags: str) -> Step:
@@ -226,7 +228,8 @@ def pretraining_steps(directory: str) -> list[Step]:
             f"--bert_config_file={data}/bert_config.json",
             f"--output_dir={data}/{name}",
         ]
-        return Step(title, f"{data}/{name}/eval_results.txt", command + flags)
+        result = f"{data}/{name}/{file_names.METRICS_TEXT}"
+        return Step(title, result, command + flags)
 
     return [
         Step(
@@ -248,7 +251,7 @@ def pretraining_steps(directory: str) -> list[Step]:
         records("Text to records, masked: the held-out documents", "held_out"),
         Step(
             "Pre-train",
-            f"{data}/model/model.ckpt-{NUM_TRAIN_STEPS}.index",
+            f"{data}/model/{last_checkpoint}.index",
             [
                 "run_pretraining.py",
                 "--do_train",
@@ -265,7 +268,7 @@ def pretraining_steps(directory: str) -> list[Step]:
         evaluation(
             "Evaluate the initial weights on the held-out documents",
             "untrained",
-            f"--init_checkpoint={data}/model/model.ckpt-0",
+            f"--init_checkpoint={data}/model/{file_names.checkpoint(0)}",
         ),
         evaluation("Evaluate the model on the held-out documents", "model"),
     ]

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from official_bert import pages
 from official_bert.io import files, json_files
 from official_bert.plots import figures, training_curves
+from official_bert.runs import file_names
 from official_bert.tokenization import Tokenizer
 
 _COLORS = ("#1d5fbf", "#b8470f")
@@ -68,7 +69,7 @@ def _make_finetuning_table(runs: dict[str, str]) -> Table:
     """Returns the accuracies of {name: directory}, and of a constant answer."""
     accuracies = {}
     for name, run in runs.items():
-        results = json_files.read_object(f"{run}/eval_results.json")
+        results = json_files.read_object(f"{run}/{file_names.METRICS}")
         accuracies[name] = results["accuracy"]
     # Both runs were evaluated on the same examples.
     support = {
@@ -88,7 +89,8 @@ def _make_finetuning_table(runs: dict[str, str]) -> Table:
 def _make_pretraining_table(data: str) -> Table:
     rows: list[tuple[str, ...]] = []
     for name in ("untrained", "model"):
-        lines = files.read_text(f"{data}/{name}/eval_results.txt").splitlines()
+        path = f"{data}/{name}/{file_names.METRICS_TEXT}"
+        lines = files.read_text(path).splitlines()
         results = dict(line.split(" = ") for line in lines)
         accuracy = float(results["masked_lm_accuracy"])
         loss = float(results["masked_lm_loss"])

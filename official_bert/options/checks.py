@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from official_bert.errors import missing_package
 from official_bert.io import files
 from official_bert.options.flags import Check, Options, option
-from official_bert.sources import model_formats
+from official_bert.runs import file_names
 
 _CHECKPOINT_FILE = re.compile(
     r"checkpoint|.+\.(index|meta|resume\.json|data-\d+-of-\d+)"
@@ -48,7 +48,7 @@ def existing_directory(path: str) -> str | None:
 
 def existing_checkpoint(prefix: str) -> str | None:
     """Accepts the prefix of a TF1 checkpoint, and a directory with a model."""
-    index = prefix + model_formats.INDEX
+    index = prefix + file_names.INDEX
     # Files of a run directory, a Hugging Face directory or a KerasHub preset.
     others = [os.path.join(prefix, n) for n in ("checkpoint", "config.json")]
     if any(map(files.exists, (index, *others))):

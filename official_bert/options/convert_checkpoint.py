@@ -12,7 +12,8 @@ from official_bert.options.flags import (
     optional,
     switch,
 )
-from official_bert.sources import model_formats, pretrained
+from official_bert.runs import file_names
+from official_bert.sources import pretrained
 from official_bert.sources.formats import FORMATS, Format, detect
 from official_bert.sources.heads import CLASSIFIERS
 
@@ -86,7 +87,7 @@ class ConvertCheckpoint(Options, heading="Model"):
         model = given.get("input") or ""
         if model == "list":
             pretrained.show_released()
-        paths = (model, model + model_formats.INDEX)
+        paths = (model, model + file_names.INDEX)
         is_path = any(map(files.exists, paths))
         if is_path or not pretrained.is_name(model):
             return given
@@ -103,7 +104,7 @@ class ConvertCheckpoint(Options, heading="Model"):
         if files.is_remote(self.output):
             raise self.error("output", "must be a local directory.")
         # In a run directory, the best checkpoint may be read.
-        best = os.path.join(self.input, model_formats.BEST_DIRECTORY)
+        best = os.path.join(self.input, file_names.BEST)
         others = (self.bert_config_file, self.vocab_file, self.model_card)
         inputs = [self.input, best, *filter(None, others)]
         checks.require_output_directory(self, "output", inputs)

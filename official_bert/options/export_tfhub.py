@@ -10,7 +10,8 @@ from official_bert.options.model_source import (
     ModelOptions,
     require_model_files,
 )
-from official_bert.sources import model_formats, task_file
+from official_bert.runs import file_names
+from official_bert.sources import task_file
 from official_bert.tokenization import load_vocab
 
 
@@ -43,7 +44,7 @@ class ExportTfhub(ModelOptions, heading="Model"):
         outputs = list(filter(self.is_set, self.one_of))
         inputs = list(filter(None, self.model_files[:3]))
         if self.model_dir:
-            best = os.path.join(self.model_dir, model_formats.BEST_DIRECTORY)
+            best = os.path.join(self.model_dir, file_names.BEST)
             inputs += [self.model_dir, best]
         for name in outputs:
             require_output_directory(self, name, inputs)

@@ -23,10 +23,10 @@ from official_bert.options.flags import (
 from official_bert.options.training import (
     EXECUTION,
     PER_COMMAND,
-    TRAIN_OPTIONS,
     TrainingOptions,
-    read_train_options,
 )
+from official_bert.runs import file_names
+from official_bert.runs.directory import RunDirectory
 from official_bert.sources import model_formats, pretrained, task_file
 from official_bert.sources.formats.tf1 import files as tf1_files
 from official_bert.sources.released_models import (
@@ -34,7 +34,10 @@ from official_bert.sources.released_models import (
 )
 
 # Options whose files training copies to the run directory, under these names.
-_COPIES = {"vocab_file": "vocab.txt", "bert_config_file": "bert_config.json"}
+_COPIES = {
+    "vocab_file": file_names.VOCAB,
+    "bert_config_file": file_names.CONFIG,
+}
 
 
 def _frozen_parts(value: str) -> str | None:
@@ -68,7 +71,7 @@ def _warn_of_other_tokenizer(
     checkpoint: str, vocab_file: str, do_lower_case: bool
 ) -> None:
     """Warns if files beside a checkpoint differ from the flags."""
-    path = model_formats.beside_checkpoint(checkpoint, model_formats.VOCAB)
+    path = model_formats.beside_checkpoint(checkpoint, file_names.VOCAB)
     if path and files.read_text(path) != files.read_text(vocab_file):
         logging.warning(
             "--vocab_file=%s differs from %s, which is beside the weights",
@@ -208,8 +211,9 @@ class FinetuningOptions(TrainingOptions, heading="Training", common=False):
         run_directory = given.get("output_dir")
         if not run_directory or given.get("do_train"):
             return {}
-        path = os.path.join(run_directory, TRAIN_OPTIONS)
-        record = read_train_options(run_directory)
+        run = RunDirectory(run_directory)
+        path = run.file(file_names.TRAIN_OPTIONS)
+        record = run.read_record()
         command, recorded = record.get("command"), record.get("options")
         has_task = task_file.is_in(run_directory)
         is_of_module = has_task and command == cls.module_command
@@ -222,10 +226,9 @@ class FinetuningOptions(TrainingOptions, heading="Training", common=False):
                 return {}
             recorded["do_lower_case"] = task.get("do_lower_case", True)
         for name, file_name in _COPIES.items():
-            copy = os.path.join(run_directory, file_name)
             # The options of a run with a Hub module do not name these files.
-            if (recorded.get(name) or is_of_module) and files.exists(copy):
-                recorded[name] = copy
+            if (recorded.get(name) or is_of_module) and run.has(file_name):
+                recorded[name] = run.file(file_name)
         logging.info("Values of omitted flags are read from %s", path)
         names = {*cls.names(inherited=True)} - given.keys()
         earlier = {n: value for n, value in recorded.items() if n in names}

@@ -12,6 +12,7 @@ from official_bert.errors import InputError
 from official_bert.io import files
 from official_bert.options.checks import existing_checkpoint
 from official_bert.options.flags import Options, optional
+from official_bert.runs import file_names
 from official_bert.sources import pretrained, task_file, tokenizer_files
 from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.sources.pretrained import ModelFiles
@@ -113,7 +114,7 @@ class ModelOptions(NamedModel, heading="Model"):
     def _files_of_model(cls, given: dict[str, Any]) -> dict[str, Any]:
         model = given["model"]
         # KerasHub presets have another task.json.
-        config_file = os.path.join(model, "bert_config.json")
+        config_file = os.path.join(model, file_names.CONFIG)
         if files.exists(config_file) and task_file.is_in(model):
             return {"model_dir": model}
         return super()._files_of_model(given)
@@ -136,7 +137,7 @@ class ModelOptions(NamedModel, heading="Model"):
         """Returns all files of the model except its weights."""
         paths = list(self.model_files[:2])
         if self.model_dir:
-            names = (task_file.NAME, tokenizer_files.CONFIG)
+            names = (file_names.TASK, tokenizer_files.CONFIG)
             paths += [os.path.join(self.model_dir, name) for name in names]
         return paths
 
@@ -183,30 +184,30 @@ def require_model_files(model_files: ModelFiles) -> None:
 def require_finetuned(directory: str) -> None:
     """Raises `InputError` unless a run directory has a fine-tuned model."""
     if not task_file.is_in(directory):
-        if files.exists(os.path.join(directory, "sweep.tsv")):
+        if files.exists(os.path.join(directory, file_names.SWEEP_TABLE)):
             raise InputError(
                 f"{directory}: must be the directory of a fine-tuned model, "
                 "not of a sweep. Choose the directory of one of its runs."
             )
-        if files.exists(os.path.join(directory, "bert_config.json")):
+        if files.exists(os.path.join(directory, file_names.CONFIG)):
             raise InputError(
                 f"{directory}: must be a fine-tuned model, but has no "
                 "task.json. For a pre-trained model, use predict.py with "
                 "--fill_mask or --score."
             )
-    for name in (task_file.NAME, "vocab.txt"):
+    for name in (file_names.TASK, file_names.VOCAB):
         _require_file(directory, name, "Fine-tuning writes it.")
     # Runs with third-party TF Hub modules have no bert_config.json.
     if "hub_module" not in task_file.read(directory):
-        _require_file(directory, "bert_config.json", "Fine-tuning writes it.")
+        _require_file(directory, file_names.CONFIG, "Fine-tuning writes it.")
 
 
 def _require_pretrained(directory: str) -> None:
     """Raises `InputError` unless a run directory has a pre-trained model."""
-    _require_file(directory, "bert_config.json", "Pre-training writes it.")
+    _require_file(directory, file_names.CONFIG, "Pre-training writes it.")
     _require_file(
         directory,
-        "vocab.txt",
+        file_names.VOCAB,
         "run_pretraining.py writes it if --vocab_file is given. Copy the file, "
         f"or use --{', --'.join(MODEL_FILES)} instead of --model_dir.",
     )

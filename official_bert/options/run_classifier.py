@@ -21,10 +21,9 @@ from official_bert.options.flags import (
     optional,
     switch,
 )
-from official_bert.options.training import PER_COMMAND, read_train_options
-
-# The file in a run directory with the examples that training held out.
-HELD_OUT = "dev.jsonl"
+from official_bert.options.training import PER_COMMAND
+from official_bert.runs import file_names
+from official_bert.runs.directory import RunDirectory
 
 # What to do if --train_file has another ending.
 _EXCEL = "Save the sheet as CSV in UTF-8."
@@ -51,13 +50,6 @@ def _hub_module(handle: str) -> str | None:
     elif "://" not in handle:
         return "must be an existing directory or an address. Check the path."
     return None
-
-
-def has_held_out(run_directory: str) -> bool:
-    """Whether the run in a directory wrote `HELD_OUT`."""
-    options = read_train_options(run_directory).get("options", {})
-    has_own_file = options.get("train_file") and not options.get("dev_file")
-    return bool(has_own_file and options.get("dev_share"))
 
 
 class RunClassifier(FinetuningOptions, heading="Data", common=False):
@@ -286,10 +278,10 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
             raise self.error("dev_share", message)
         # The runs of a sweep have their own directories.
         replaces = self.do_train and exists and not self.sweep
-        if replaces and not has_held_out(self.output_dir):
+        if replaces and not RunDirectory(self.output_dir).has_held_out():
             message = (
-                f"has a file {HELD_OUT}, which held-out examples would "
-                "replace. Choose another directory, or add --dev_file."
+                f"has a file {file_names.HELD_OUT}, which held-out examples "
+                "would replace. Choose another directory, or add --dev_file."
             )
             raise self.error("output_dir", message)
 
@@ -310,7 +302,7 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         examples that training writes.
         """
         if self.train_file:
-            held_out = os.path.join(self.output_dir, HELD_OUT)
+            held_out = os.path.join(self.output_dir, file_names.HELD_OUT)
             return getattr(self, f"{split}_file") or held_out
         return os.path.join(self.data_dir, f"{split}.{self.resolved_task}")
 

@@ -1,9 +1,7 @@
 """Options of `run_pretraining.py`."""
 
-import os
 from typing import Any
 
-from official_bert.io import files
 from official_bert.options import create_pretraining_data
 from official_bert.options.checks import existing_files, file_option
 from official_bert.options.flags import (
@@ -17,8 +15,9 @@ from official_bert.options.flags import (
 from official_bert.options.training import (
     PER_COMMAND,
     TrainingOptions,
-    read_train_options,
 )
+from official_bert.runs import file_names
+from official_bert.runs.directory import RunDirectory
 
 
 class RunPretraining(TrainingOptions, heading="Data", common=False):
@@ -102,10 +101,10 @@ class RunPretraining(TrainingOptions, heading="Data", common=False):
         if not run_directory or given.get("do_train"):
             return given
         of_run = {}
-        copy = os.path.join(run_directory, "bert_config.json")
-        if files.exists(copy):
-            of_run["bert_config_file"] = copy
-        trained = read_train_options(run_directory).get("options", {})
+        run = RunDirectory(run_directory)
+        if run.has(file_names.CONFIG):
+            of_run["bert_config_file"] = run.file(file_names.CONFIG)
+        trained = run.read_options()
         if "nsp" in trained:
             of_run["nsp"] = trained["nsp"]
         return {**of_run, **given}

@@ -2,12 +2,10 @@
 
 import dataclasses
 import json
-import os
 from typing import Any
 
 from official_bert.config import BertConfig
-from official_bert.errors import InputError
-from official_bert.io import files, json_files
+from official_bert.io import files
 from official_bert.options import checks, tf_config
 from official_bert.options.flags import (
     Options,
@@ -21,36 +19,10 @@ from official_bert.options.flags import (
 from official_bert.options.model_source import NamedModel
 from official_bert.sources import model_formats
 
-TRAIN_OPTIONS = "train_options.json"
-
 # Policies of options: those that concern only one command, and, of these, those
 # that change at most rounding and dropout masks.
 PER_COMMAND: dict[str, Any] = {"on_resume": "free", "inherited": False}
 EXECUTION: dict[str, Any] = {**PER_COMMAND, "changes_results": False}
-
-
-def read_train_options(directory: str) -> dict[str, Any]:
-    """Returns the content of `train_options.json`; {} without the file.
-
-    If present, `options` is an object, and `fingerprints` an object of lists.
-    Raises `InputError` if the file is invalid.
-    """
-    path = os.path.join(directory, TRAIN_OPTIONS)
-    if not files.exists(path):
-        return {}
-    record = json_files.read_object(path)
-    fingerprints = record.get("fingerprints", {})
-    if not (
-        isinstance(record.get("options", {}), dict)
-        and isinstance(fingerprints, dict)
-        and all(isinstance(value, list) for value in fingerprints.values())
-    ):
-        raise InputError(
-            f"{path}: `options` must be an object and `fingerprints` an object "
-            "of lists, as training wrote them. Restore the file, or choose "
-            "another --output_dir."
-        )
-    return record
 
 
 class DeviceOptions(Options, heading="Devices", common=False, **EXECUTION):

@@ -9,6 +9,7 @@ import os
 from absl import logging
 
 from official_bert.io import files, json_files
+from official_bert.runs import file_names
 
 
 def write(output_dir: str) -> list[str]:
@@ -19,7 +20,7 @@ def write(output_dir: str) -> list[str]:
     written = []
     if curves := training_curves.read(output_dir):
         written += training_curves.draw(output_dir, curves)
-    results = os.path.join(output_dir, "eval_results.json")
+    results = os.path.join(output_dir, file_names.METRICS)
     if files.exists(results):
         matrices = confusion_matrix.find(json_files.read_object(results))
         if matrices:

@@ -11,6 +11,7 @@ from tensorboard.util import tensor_util
 
 from official_bert.io import files
 from official_bert.plots import figures
+from official_bert.runs import file_names
 
 # These are drawn first; all others follow in alphabetical order.
 _ORDER = (
@@ -49,7 +50,9 @@ def read(output_dir: str) -> Curves | None:
     """
     curves = Curves(
         _join_training(_read_directory(output_dir)),
-        _join_evaluations(_read_directory(os.path.join(output_dir, "eval"))),
+        _join_evaluations(
+            _read_directory(os.path.join(output_dir, file_names.EVENTS))
+        ),
     )
     return curves if any(curves) else None
 

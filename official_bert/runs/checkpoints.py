@@ -6,21 +6,17 @@ resuming needs and that the original implementation did not store.
 
 import json
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple, TypeVar
 
-import tensorflow as tf
 from absl import logging
 
 from official_bert.errors import InputError, bullet_list
 from official_bert.io import files, json_files
-from official_bert.sources import model_formats
+from official_bert.runs import file_names
+from official_bert.runs.directory import RunDirectory
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.formats.tf1.checkpoint import DamagedCheckpointError
-
-_LIST = "checkpoint"
-_RESUME_STATE = ".resume.json"
 
 _Result = TypeVar("_Result")
 
@@ -43,18 +39,19 @@ def first_undamaged(
     has no checkpoint. Raises `InputError` if all checkpoints are damaged, or
     the file `checkpoint` is.
     """
-    names, errors = _listed(directory), []
-    for name in reversed(names):
+    listed, errors = RunDirectory(directory).checkpoint_names(), []
+    for name in reversed(listed):
         try:
             return read(os.path.join(directory, name))
         except DamagedCheckpointError as error:
             errors.append(str(error))
             if warns:
                 logging.warning("Skipping a damaged checkpoint. %s", error)
-    if not names:
+    if not listed:
         return None
+    path = os.path.join(directory, file_names.CHECKPOINT_LIST)
     raise InputError(
-        f"{os.path.join(directory, _LIST)}: all checkpoints are damaged:"
+        f"{path}: all checkpoints are damaged:"
         f"{bullet_list(errors)}\nName another one in this file, or empty the "
         "directory to train from the start."
     )
@@ -97,26 +94,26 @@ def save(
     this checkpoint. Returns the new prefix. Raises `InputError` if the disk is
     full; earlier checkpoints are then unchanged.
     """
-    name = f"model.ckpt-{step}"
+    name = file_names.checkpoint(step)
     prefix = os.path.join(directory, name)
-    earlier = _listed(directory)
+    earlier = RunDirectory(directory).checkpoint_names()
     try:
         if resume_state:
             text = json.dumps(resume_state._asdict()) + "\n"
-            files.write_text(prefix + _RESUME_STATE, text)
+            files.write_text(prefix + file_names.RESUME_STATE, text)
         tf1.write(prefix, arrays)
     except InputError:
         if name not in earlier:
             tf1.remove(prefix)
         raise
-    names = [*(n for n in earlier if 0 <= step_of(n) < step), name]
-    _write_list(directory, names)
-    if outdated := names[:-keep]:
+    kept = [*(n for n in earlier if 0 <= file_names.step_of(n) < step), name]
+    _write_list(directory, kept)
+    if outdated := kept[:-keep]:
         # Outdated checkpoints stay listed until they are removed. If the
         # process is killed before that, the next call removes them.
         for old_name in outdated:
             tf1.remove(os.path.join(directory, old_name))
-        _write_list(directory, names[-keep:])
+        _write_list(directory, kept[-keep:])
     return prefix
 
 
@@ -125,7 +122,7 @@ def read_resume_state(prefix: str) -> ResumeState | None:
 
     Raises `InputError` if the file is damaged.
     """
-    path = prefix + _RESUME_STATE
+    path = prefix + file_names.RESUME_STATE
     if not files.exists(path):
         return None
     try:
@@ -140,39 +137,10 @@ def read_resume_state(prefix: str) -> ResumeState | None:
         ) from error
 
 
-def _write_list(directory: str, names: Sequence[str]) -> None:
+def _write_list(directory: str, listed: Sequence[str]) -> None:
     """Writes the file `checkpoint`; the last name is the newest."""
-    paths = [f"all_model_checkpoint_paths: {json.dumps(n)}" for n in names]
-    lines = [f"model_checkpoint_path: {json.dumps(names[-1])}", *paths]
-    files.write_text(os.path.join(directory, _LIST), "\n".join(lines) + "\n")
+    paths = [f"all_model_checkpoint_paths: {json.dumps(n)}" for n in listed]
+    lines = [f"model_checkpoint_path: {json.dumps(listed[-1])}", *paths]
+    path = os.path.join(directory, file_names.CHECKPOINT_LIST)
+    files.write_text(path, "\n".join(lines) + "\n")
     files.sync(directory)
-
-
-def _listed(directory: str) -> list[str]:
-    """Returns the names in `checkpoint`, without directories, newest last."""
-    path = os.path.join(directory, _LIST)
-    if not files.exists(path):  # A run may be killed before it writes the file.
-        indexed = [
-            name.removesuffix(model_formats.INDEX)
-            for name in files.list_directory(directory)
-            if name.endswith(model_formats.INDEX)
-        ]
-        return sorted((n for n in indexed if step_of(n) >= 0), key=step_of)
-    try:
-        state = tf.train.get_checkpoint_state(directory)
-    except ValueError:  # The file names no checkpoint.
-        state = None
-    if state is None:
-        raise InputError(
-            f"{path} is damaged. Write "
-            '`model_checkpoint_path: "model.ckpt-N"` into it.'
-        )
-    newest = os.path.basename(state.model_checkpoint_path)
-    names = map(os.path.basename, state.all_model_checkpoint_paths)
-    return [*(n for n in names if n != newest), newest]
-
-
-def step_of(name: str) -> int:
-    """Returns N of `model.ckpt-N`; -1 for other names."""
-    match = re.fullmatch(r"model\.ckpt-(\d+)", name)
-    return int(match[1]) if match else -1

@@ -15,12 +15,12 @@ from absl import logging
 from official_bert.errors import InputError, listed
 from official_bert.io import files, progress
 from official_bert.options.convert_checkpoint import ConvertCheckpoint
+from official_bert.runs import file_names
 from official_bert.sources import (
     heads,
     loading,
     model_formats,
     pretrained,
-    task_file,
     tokenizer_files,
 )
 from official_bert.sources.formats import FORMATS
@@ -195,7 +195,7 @@ def _write_model_card(
     The Hugging Face Hub shows it as the model's page.
     """
     results = model_formats.beside_checkpoint(
-        model.arrays.where, "eval_results.txt"
+        model.arrays.where, file_names.METRICS_TEXT
     )
     lines = files.read_text(results).splitlines() if results else []
     text = files.read_text(options.model_card) if options.model_card else ""
@@ -307,9 +307,9 @@ def strip_optimizer(options: ConvertCheckpoint) -> str:
             f"--skip={options.skip} leaves out everything in {prefix}. Use a "
             "narrower regular expression."
         )
-    names = [model_formats.CONFIG, model_formats.VOCAB, tokenizer_files.CONFIG]
+    names = [file_names.CONFIG, file_names.VOCAB, tokenizer_files.CONFIG]
     if any(map(heads.is_finetuned, kept)):
-        names.append(task_file.NAME)
+        names.append(file_names.TASK)
     with files.replacing_directory(options.output) as directory:
         arrays = ((name, before.read(name)) for name in kept)
         tf1_weights.write_arrays(directory, arrays)

@@ -15,9 +15,10 @@ from absl import logging
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, bullet_list, listed
 from official_bert.io import files
-from official_bert.options.training import TRAIN_OPTIONS
 from official_bert.runs import checkpoints as run_directory
-from official_bert.sources import formats, heads, model_formats, pretrained
+from official_bert.runs import file_names
+from official_bert.runs.directory import RunDirectory
+from official_bert.sources import formats, heads, pretrained
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.formats.tf1 import files as tf1_files
 from official_bert.sources.formats.tf1 import weights as tf1_weights
@@ -97,7 +98,7 @@ def load(
     """
     patterns = {"may_initialize": may_initialize, "may_skip": may_skip}
     loaded = None
-    if not files.exists(path + model_formats.INDEX):
+    if not files.exists(path + file_names.INDEX):
         loaded = load_newest(variables, path, **patterns)
     return loaded or _assign(variables, path, **patterns)
 
@@ -194,7 +195,7 @@ def save_pretrained(
 ) -> None:
     """Writes the files of a TF1 model; see `PretrainedLayer`."""
     directory = os.fspath(directory)
-    if files.exists(os.path.join(directory, TRAIN_OPTIONS)):
+    if RunDirectory(directory).is_of_run:
         raise InputError(
             f"{directory} is a run directory, whose checkpoints would no "
             "longer be found. Choose another directory."
@@ -206,7 +207,7 @@ def save_pretrained(
             f"`tokenizer` must be a `Tokenizer`. Received: {tokenizer!r}."
         )
     description = Description(config=layer.config)
-    vocab_file = os.path.join(directory, model_formats.VOCAB)
+    vocab_file = os.path.join(directory, file_names.VOCAB)
     if tokenizer:
         layer.config.require_vocabulary(tokenizer.vocab, tokenizer.vocab_file)
         description = dataclasses.replace(

@@ -6,20 +6,10 @@ from collections.abc import Sequence
 
 from official_bert.errors import InputError
 from official_bert.io import files
+from official_bert.runs import file_names
+from official_bert.runs.file_names import INDEX, RELEASED_PREFIX
 
-# Subdirectory of a run directory with the checkpoint of the best evaluation.
-BEST_DIRECTORY = "best"
-
-# The suffix of the index file of a TF1 checkpoint.
-INDEX = ".index"
-
-# The config and the vocabulary beside a TF1 checkpoint.
-CONFIG, VOCAB = "bert_config.json", "vocab.txt"
-
-CHECKPOINT_PATTERNS = ("checkpoint", f"*{INDEX}")
-
-# The prefix of the checkpoints that Google released.
-RELEASED_PREFIX = "bert_model.ckpt"
+CHECKPOINT_PATTERNS = (file_names.CHECKPOINT_LIST, f"*{INDEX}")
 
 
 def find_checkpoint(path: str) -> str:
@@ -27,12 +17,12 @@ def find_checkpoint(path: str) -> str:
 
     `path` is a prefix or a directory. In a run directory, `best/` is preferred.
     """
-    best = os.path.join(path, BEST_DIRECTORY)
+    best = os.path.join(path, file_names.BEST)
     if has_any(files.list_directory(best), CHECKPOINT_PATTERNS):
         return best
     names = files.list_directory(path)
     prefixes = [n.removesuffix(INDEX) for n in names if n.endswith(INDEX)]
-    if "checkpoint" in names and prefixes != [RELEASED_PREFIX]:
+    if file_names.CHECKPOINT_LIST in names and prefixes != [RELEASED_PREFIX]:
         return path  # The file `checkpoint` names the newest one.
     if RELEASED_PREFIX in prefixes:
         prefixes = [RELEASED_PREFIX]
@@ -43,13 +33,13 @@ def beside_checkpoint(checkpoint: str, name: str) -> str | None:
     """Returns the path of a file in the directory of a checkpoint, or None.
 
     `checkpoint` is a prefix or a run directory. For a checkpoint in
-    `BEST_DIRECTORY`, the parent directory is searched too.
+    `best/`, the parent directory is searched too.
     """
     checkpoint = checkpoint.rstrip("/")
     is_prefix = not files.exists(checkpoint)
     directory = os.path.dirname(checkpoint) if is_prefix else checkpoint
     paths = [os.path.join(directory, name)]
-    if os.path.basename(directory) == BEST_DIRECTORY:
+    if os.path.basename(directory) == file_names.BEST:
         paths.append(os.path.join(os.path.dirname(directory), name))
     return next(filter(files.exists, paths), None)
 

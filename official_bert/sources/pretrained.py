@@ -25,6 +25,8 @@ from official_bert.errors import (
     suppress_broken_pipe,
 )
 from official_bert.io import files
+from official_bert.runs import file_names
+from official_bert.runs.file_names import CONFIG, VOCAB
 from official_bert.sources import (
     formats,
     model_formats,
@@ -33,7 +35,6 @@ from official_bert.sources import (
 from official_bert.sources.formats import METADATA_PATTERNS, WEIGHTS_PATTERNS
 from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.sources.formats.tf1 import files as tf1_files
-from official_bert.sources.model_formats import CONFIG, VOCAB
 from official_bert.sources.released_models import (
     DEMO,
     data_directory,
@@ -236,7 +237,7 @@ def _download(model: str, patterns: tuple[str, ...], commit: str = "") -> str:
         similar = [n for n, r in rows if r["repository"].endswith(f"/{model}")]
         similar += difflib.get_close_matches(model, released(), 1, 0.75)
         hint = f"Did you mean {similar[0]}? " if similar else ""
-        if files.exists(f"{model}{model_formats.INDEX}"):
+        if files.exists(f"{model}{file_names.INDEX}"):
             hint = "For a checkpoint, pass its directory. "
         raise InputError(
             f"{model!r} must be a directory, the name of a released model, or "

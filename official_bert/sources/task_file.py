@@ -10,9 +10,8 @@ import os
 from typing import Any
 
 from official_bert.io import files, json_files
+from official_bert.runs import file_names
 from official_bert.sources import model_formats
-
-NAME = "task.json"
 
 # The types of the keys that are read without creating the task. A task checks
 # its own keys.
@@ -30,7 +29,7 @@ _TYPES = {
 
 def path_in(directory: str) -> str:
     """Returns the path of `task.json` in a directory."""
-    return os.path.join(directory, NAME)
+    return os.path.join(directory, file_names.TASK)
 
 
 def is_in(directory: str) -> bool:
@@ -56,7 +55,7 @@ def read_beside(checkpoint: str) -> dict[str, Any]:
     `checkpoint` is a prefix or a directory. KerasHub presets, which have
     another `task.json`, are not fine-tuned.
     """
-    path = model_formats.beside_checkpoint(checkpoint, NAME)
+    path = model_formats.beside_checkpoint(checkpoint, file_names.TASK)
     content = read(os.path.dirname(path)) if path else {}
     return content if "kind" in content else {}
 

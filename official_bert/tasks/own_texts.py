@@ -19,8 +19,8 @@ from official_bert.inputs import padding
 from official_bert.io import files
 from official_bert.io.tables import Row
 from official_bert.options import RunClassifier
-from official_bert.options.run_classifier import HELD_OUT
-from official_bert.options.training import read_train_options
+from official_bert.runs import file_names
+from official_bert.runs.directory import RunDirectory
 from official_bert.sources import task_file
 from official_bert.tasks import detection
 from official_bert.tasks.own_data import OwnData, known_labels, trained_task
@@ -251,7 +251,7 @@ class OwnTexts(OwnData):
         recognizes the training file, by its fingerprint.
         """
         if not self.options.do_train and split == "dev":
-            record = read_train_options(self.options.output_dir)
+            record = RunDirectory(self.options.output_dir).read_record()
             fingerprints = record.get("fingerprints", {})
             path = self.path(split)
             if files.fingerprint(path) in fingerprints.get("training data", []):
@@ -322,14 +322,14 @@ class OwnTexts(OwnData):
         return examples
 
     def write_held_out(self, directory: str) -> None:
-        """Writes the held-out examples to `HELD_OUT`, with column names."""
+        """Writes the held-out examples to `dev.jsonl`, with column names."""
         lines = []
         for example in self.held_out:
             cells = dict(zip(self.options.own_columns, example, strict=True))
             cells.pop(None, None)
             lines.append(json.dumps(cells, ensure_ascii=False) + "\n")
         if lines:
-            path = os.path.join(directory, HELD_OUT)
+            path = os.path.join(directory, file_names.HELD_OUT)
             files.write_text(path, "".join(lines))
 
     def label(self, row: Row) -> Any:

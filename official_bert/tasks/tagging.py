@@ -31,6 +31,7 @@ from official_bert.io import files
 from official_bert.io.json_files import Amount
 from official_bert.metrics import entities
 from official_bert.options import Predict, RunClassifier
+from official_bert.runs import file_names
 from official_bert.sources.heads import Head
 from official_bert.tasks import conll, own_data
 from official_bert.tasks.conll import ConllData, Sentence
@@ -223,7 +224,7 @@ class TaggingTask(Task):
     ) -> None:
         """Writes `test_predictions.txt`: the data and a column of answers."""
         text = conll.with_predictions(self.data.path(split), answers)
-        path = os.path.join(directory, f"{split}_predictions.txt")
+        path = os.path.join(directory, file_names.predictions(split, "txt"))
         files.write_text(path, text)
 
     def read_inputs(self, options: Predict) -> Iterator[Input] | None:

@@ -23,6 +23,7 @@ from official_bert.inputs.padding import Row
 from official_bert.inputs.schemas import Schema
 from official_bert.io import files, json_files, tables
 from official_bert.options import Predict
+from official_bert.runs import file_names
 from official_bert.sources.heads import NO_POOLING_HEAD, Head, PoolingHead
 from official_bert.tokenization import Tokenizer
 
@@ -75,7 +76,7 @@ class DataSet(abc.ABC):
         """Returns the name and the content of a table of predictions."""
         ids = [example.guid for example in examples]
         table = predictions_table(ids, predictions)
-        return f"{split}_predictions.tsv", table
+        return file_names.predictions(split, "tsv"), table
 
 
 class Features(abc.ABC):
@@ -298,7 +299,7 @@ class Task(abc.ABC):
         Tagging and SQuAD override this, and write other files.
         """
         lines = ("\t".join(map(str, scores)) + "\n" for scores in answers)
-        scores_file = scores_name(split), "".join(lines)
+        scores_file = file_names.scores(split), "".join(lines)
         predictions = self.predictions(answers)
         table = self.data.predictions_file(split, examples, predictions)
         for name, text in (scores_file, table):
@@ -373,11 +374,6 @@ class FinetunedModel(NamedTuple):
     model: Any
     tokenizer: Tokenizer
     max_seq_length: int
-
-
-def scores_name(split: str) -> str:
-    """Returns `test_results.tsv`, or `test_results_mismatched.tsv`."""
-    return split.replace("test", "test_results", 1) + ".tsv"
 
 
 def predictions_table(

@@ -1,10 +1,8 @@
 """A run's output directory: its lock, its starting point, its checkpoints."""
 
 import contextlib
-import fcntl
 import os
 import re
-import socket
 from collections.abc import Collection, Iterator, Mapping
 from concurrent import futures
 from typing import Any, NamedTuple
@@ -13,106 +11,31 @@ import keras
 import tensorflow as tf
 from absl import logging
 
-from official_bert.errors import InputError, listed, short_reason
-from official_bert.io import files
+from official_bert.errors import InputError, listed
 from official_bert.options.training import TrainingOptions
 from official_bert.runs import checkpoints as run_directory
-from official_bert.sources import loading, model_formats
+from official_bert.runs import file_names
+from official_bert.runs.directory import RunDirectory
+from official_bert.sources import loading
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.heads import TASK_HEAD
 from official_bert.training import distribution
 
-_LOCK = "run.lock"
-
-# Temporary files that a killed run left. Only the holder of the lock writes
-# them. Those of evaluations and exports, which may be running, are not removed.
-_UNFINISHED = re.compile(
-    r"(model\.ckpt-\d+|checkpoint|train\.tf_record|train_options\.json"
-    r"|(bert_config|task)\.json|vocab\.txt|dev\.jsonl|eval_history\.jsonl).*"
-    r"\.tmp-[0-9a-f]{8}(\..+)?"
-)
 # Heads of pre-training and of tasks. Training with other heads ignores them.
 _HEADS = f"^cls/|{TASK_HEAD}"
-# A file of a checkpoint. If the checkpoint has no index, a killed run was
-# writing or removing it.
-_PART = re.compile(r"(model\.ckpt-\d+)\.(data-\d+-of-\d+|resume\.json)")
 
 
 @contextlib.contextmanager
 def output_dir_lock(options: TrainingOptions) -> Iterator[None]:
-    """Creates the output directory and keeps other training runs out of it.
+    """Keeps other training runs out of the output directory.
 
-    The lock is released when its process ends, even if it is killed. Runs that
-    do not train and hosts other than the chief take no lock. There is none on
-    remote and other file systems without locks. A new directory that is still
-    empty at the end is removed. Raises `InputError` if another run holds the
-    lock, or if the lock file cannot be written.
+    Runs that do not train and hosts other than the chief take no lock.
     """
-    directory = options.output_dir
-    trains_here = options.do_train and options.is_chief
-    if not trains_here or files.is_remote(directory):
+    if options.do_train and options.is_chief:
+        with RunDirectory(options.output_dir).lock():
+            yield
+    else:
         yield
-        return
-    is_new = not files.exists(directory)
-    files.make_directory(directory)
-    path = os.path.join(directory, _LOCK)
-    descriptor = _acquire_lock(path)
-    try:
-        for name in ("", model_formats.BEST_DIRECTORY):
-            _remove_unfinished(os.path.join(directory, name))
-        yield
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(path)  # While the lock is still held.
-        os.close(descriptor)
-        if is_new:
-            with contextlib.suppress(OSError):  # It is not empty.
-                os.rmdir(directory)
-
-
-def _remove_unfinished(directory: str) -> None:
-    """Removes files that a killed run was writing, or had begun to remove."""
-    names = files.list_directory(directory)
-    for name in names:
-        part = _PART.fullmatch(name)
-        has_no_index = part and part[1] + model_formats.INDEX not in names
-        if has_no_index or _UNFINISHED.fullmatch(name):
-            os.remove(os.path.join(directory, name))
-
-
-def _acquire_lock(path: str) -> int:
-    """Writes this process into the locked file; returns its descriptor."""
-    while True:
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        except OSError as error:
-            raise InputError(
-                f"{path}: cannot be written: {short_reason(error)}. If a "
-                "killed run of another user left it, remove it; or choose "
-                "another --output_dir."
-            ) from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.read(descriptor, 1000).decode(errors="replace").strip()
-            os.close(descriptor)
-            raise InputError(
-                f"--output_dir={os.path.dirname(path)} is in use by "
-                f"{holder or 'another process'}. Wait for that run, stop it, "
-                "or choose another --output_dir."
-            ) from None
-        except OSError as error:
-            logging.warning("%s: cannot be locked: %s", path, error)
-        # The holder of the lock may have removed the file after it was opened
-        # here.
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(descriptor), os.stat(path)):
-                os.ftruncate(descriptor, 0)
-                host = socket.gethostname()
-                holder = f"process {os.getpid()} on host {host}\n"
-                os.write(descriptor, holder.encode())
-                return descriptor
-        os.close(descriptor)
 
 
 class StartingPoint(NamedTuple):
@@ -145,7 +68,7 @@ def checkpoint_to_resume(options: TrainingOptions) -> str | None:
     if options.overwrite_output_dir:
         return None
     prefix = run_directory.latest(options.output_dir)
-    is_start = prefix and os.path.basename(prefix) == "model.ckpt-0"
+    is_start = prefix and os.path.basename(prefix) == file_names.checkpoint(0)
     return None if is_start else prefix
 
 
@@ -158,7 +81,7 @@ def num_extra_examples(options: TrainingOptions) -> int:
     state = run_directory.read_resume_state(prefix) if prefix else None
     if not (prefix and state):
         return 0
-    step = run_directory.step_of(os.path.basename(prefix))
+    step = file_names.step_of(os.path.basename(prefix))
     return state.examples_seen - step * options.train_batch_size
 
 
@@ -241,7 +164,7 @@ def load_for_evaluation(model: Any, options: TrainingOptions) -> int:
     variables = tf1.by_name(model.trainable_variables)
     patterns = _patterns(options)
     patterns["may_initialize"] = ""  # The run stored all weights.
-    for name in (model_formats.BEST_DIRECTORY, ""):
+    for name in (file_names.BEST, ""):
         directory = os.path.join(options.output_dir, name)
         if loaded := loading.load_newest(variables, directory, **patterns):
             _report_loaded(model, loaded)

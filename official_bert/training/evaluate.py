@@ -18,16 +18,14 @@ from official_bert.inference.forward import Forward
 from official_bert.io import files, json_files
 from official_bert.options import FinetuningOptions, RunPretraining
 from official_bert.runs import checkpoints as run_directory
-from official_bert.sources import model_formats
+from official_bert.runs import file_names
 from official_bert.tasks import record_files
 from official_bert.tasks.task import Task
 from official_bert.tokenization import Tokenizer
 from official_bert.training import reporting
 
-_HISTORY = "eval_history.jsonl"
-
-# {mode of `Task.splits`: (text of the progress bar, prefix of record files)}
-_MODES = {"dev": ("Evaluating", "eval"), "test": ("Predicting", "predict")}
+# {mode of `DataSet.splits`: text of the progress bar}
+_DESCRIPTIONS = {"dev": "Evaluating", "test": "Predicting"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,7 +95,7 @@ def write_results(run: FinetuningRun, global_step: int) -> None:
     results = {"global_step": global_step, **metrics["dev"], **mismatched}
     main_results = reporting.original_results(results, run.task.main_metric)
     reporting.write_summary(run.directory, main_results)
-    for name in run.task.data.results_names("eval_results"):
+    for name in run.task.data.results_names(file_names.EVAL_RESULTS):
         path = os.path.join(run.directory, name)
         json_files.write(f"{path}.json", results)
         reporting.write_eval_results(f"{path}.txt", main_results)
@@ -126,7 +124,7 @@ def predict(run: FinetuningRun) -> None:
         answers, _ = _run_model(run, "test", split, run.directory)
         run.task.write_predictions(run.directory, split, examples, answers)
         metrics = run.task.metrics(examples, answers)
-        results_name = split.replace("test", "predict_results")
+        results_name = split.replace("test", file_names.PREDICT_RESULTS)
         for name in run.task.data.results_names(results_name):
             path = os.path.join(run.directory, f"{name}.json")
             if metrics:
@@ -142,20 +140,19 @@ def _run_model(
 ) -> tuple[list[Any], dict[str, float]]:
     """Returns an answer for each example, and the mean losses."""
     forward, length = run.forwards[mode], run.options.max_seq_length
-    description, prefix = _MODES[mode]
     answers: list[Any] = []
     losses = [np.zeros((0, 2))]
     writing: Any = contextlib.nullcontext()
     if record_dir:
-        name = split.replace(mode, prefix) + ".tf_record"
-        writing = files.writing(os.path.join(record_dir, name))
+        path = os.path.join(record_dir, file_names.records(split))
+        writing = files.writing(path)
     with writing as file:
         for features in run.task.featurize(
             run.examples[split], run.tokenizer, length
         ):
             if file:
                 record_files.write_features(file, features, length)
-            outputs = forward.run(features, description)
+            outputs = forward.run(features, _DESCRIPTIONS[mode])
             answers += run.task.answers(features, outputs.logits)
             loss_sums = outputs.losses * run.task.loss_unit
             losses.append(np.stack([loss_sums, outputs.weights], 1))
@@ -208,7 +205,7 @@ class Evaluations:
         self._options, self._measure = options, measure
         self._metric, self._weights = metric, weights
         self._patience = patience
-        self._path = os.path.join(options.output_dir, _HISTORY)
+        self._path = os.path.join(options.output_dir, file_names.EVAL_HISTORY)
         self._history = []
         lines = files.read_lines(self._path) if files.exists(self._path) else []
         for number, line in enumerate(lines, start=1):
@@ -251,9 +248,7 @@ class Evaluations:
         self._history.append(reporting.numbers(results))
         if self._options.is_chief:
             if is_best and self._weights:
-                best = os.path.join(
-                    self._options.output_dir, model_formats.BEST_DIRECTORY
-                )
+                best = os.path.join(self._options.output_dir, file_names.BEST)
                 files.make_directory(best)
                 arrays = {name: w.numpy() for name, w in self._weights.items()}
                 run_directory.save(best, step, arrays, None, keep=1)

@@ -21,10 +21,8 @@ from official_bert.options import (
     RunClassifier,
     RunClassifierWithTfhub,
 )
-from official_bert.options.training import (
-    TRAIN_OPTIONS,
-    read_train_options,
-)
+from official_bert.runs import file_names
+from official_bert.runs.directory import RunDirectory
 from official_bert.sources import model_formats, task_file
 from official_bert.sources.heads import TASK_HEAD
 from official_bert.tasks import record_files
@@ -158,8 +156,8 @@ def _model_files(run: FinetuningRun) -> dict[str, str]:
         is_local = os.path.isdir(handle)
         task["hub_module"] = os.path.abspath(handle) if is_local else handle
     else:
-        texts[model_formats.CONFIG] = run.model.config.to_json_string()
-    return {**texts, task_file.NAME: json_files.to_text(task)}
+        texts[file_names.CONFIG] = run.model.config.to_json_string()
+    return {**texts, file_names.TASK: json_files.to_text(task)}
 
 
 def train(run: FinetuningRun) -> None:
@@ -233,10 +231,10 @@ def train(run: FinetuningRun) -> None:
 def _warn_of_untrained_positions(options: FinetuningOptions) -> None:
     """Warns if pre-training from scratch had shorter sequences."""
     checkpoint = str(options.init_checkpoint)
-    path = model_formats.beside_checkpoint(checkpoint, TRAIN_OPTIONS)
+    path = model_formats.beside_checkpoint(checkpoint, file_names.TRAIN_OPTIONS)
     if not path:
         return
-    trained = read_train_options(os.path.dirname(path)).get("options", {})
+    trained = RunDirectory(os.path.dirname(path)).read_options()
     length = trained.get("max_seq_length")
     is_from_scratch = "nsp" in trained and not trained.get("init_checkpoint")
     is_shorter = isinstance(length, int) and length < options.max_seq_length
@@ -279,7 +277,7 @@ def _write_training_records(run: FinetuningRun) -> tuple[RecordFiles, int]:
 
     Returns its records, and the number of examples in an epoch.
     """
-    path = os.path.join(run.directory, "train.tf_record")
+    path = os.path.join(run.directory, file_names.records("train"))
     examples, max_seq_length = run.examples["train"], run.options.max_seq_length
     metadata = record_files.write_records(
         path, run.task, examples, run.tokenizer, max_seq_length

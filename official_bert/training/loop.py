@@ -17,6 +17,7 @@ from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.lamb import Lamb
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.options.training import TrainingOptions
+from official_bert.runs import file_names
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.training import checkpointing, distribution, interruption
 from official_bert.training.evaluate import Evaluations
@@ -142,7 +143,8 @@ def train(
         saver.wait()
         # A signal may also arrive while a checkpoint is saved or evaluated.
         if stop := distribution.stop_requested(strategy, received.signal):
-            path = os.path.join(options.output_dir, f"model.ckpt-{step}")
+            name = file_names.checkpoint(step)
+            path = os.path.join(options.output_dir, name)
             logging.info(
                 f"Stopped by {stop} after step {step}, saved as {path}. Run "
                 "the same command again to resume."

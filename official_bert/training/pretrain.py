@@ -22,7 +22,7 @@ from official_bert.io import files, progress
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.options import RunPretraining
-from official_bert.sources import model_formats
+from official_bert.runs import file_names
 from official_bert.tokenization import load_vocab
 from official_bert.training import (
     checkpointing,
@@ -182,7 +182,7 @@ def _write_results(run: PretrainingRun, results: dict[str, Any]) -> None:
     if not options.do_train:
         reporting.write_eval_options(options)
     if options.is_chief:
-        path = os.path.join(options.output_dir, "eval_results.txt")
+        path = os.path.join(options.output_dir, file_names.METRICS_TEXT)
         reporting.write_eval_results(path, results)
         data = f"{len(names)} files"
         if len(names) == 1:
@@ -193,7 +193,7 @@ def _write_results(run: PretrainingRun, results: dict[str, Any]) -> None:
 
 def _print_next_command(options: RunPretraining, config: BertConfig) -> None:
     model = f"--model={shlex.quote(options.output_dir)}"
-    if not files.exists(os.path.join(options.output_dir, model_formats.VOCAB)):
+    if not files.exists(os.path.join(options.output_dir, file_names.VOCAB)):
         model += " --vocab_file=VOCAB_FILE"
     # The default learning rate suits BERT-Base and larger models.
     rate = ""
@@ -263,7 +263,7 @@ def train(run: PretrainingRun) -> int:
         options,
         start.seed,
         {"training data": data.names},
-        {model_formats.CONFIG: model.config.to_json_string()},
+        {file_names.CONFIG: model.config.to_json_string()},
     )
     batches = datasets.training_batches(
         data,

@@ -3,7 +3,6 @@
 import collections
 import contextlib
 import os
-import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,6 +18,8 @@ from official_bert.io.tables import to_number
 from official_bert.options import RunClassifier, RunSquad
 from official_bert.options.training import TrainingOptions
 from official_bert.runs import checkpoints as run_directory
+from official_bert.runs import file_names
+from official_bert.runs.directory import RunDirectory
 from official_bert.sources import model_formats
 from official_bert.tasks.documents import MAX_SHARE_TRUNCATED
 from official_bert.tasks.task import Task
@@ -26,16 +27,11 @@ from official_bert.tasks.task import Task
 # Maximum number of labels in the table of the data.
 _MAX_LABELS = 10
 
-_RESULT_FILE = re.compile(
-    r"(dev|eval_res|predict|task|test|nbest_predict|null)\w*\.(jsonl?|t..)"
-    r"|[A-Z]\S*\.tsv"  # To be submitted to GLUE.
-)
-
 
 def write_eval_options(options: TrainingOptions) -> None:
     """Writes the options of a run that only evaluates or predicts."""
     if options.is_chief:
-        path = os.path.join(options.output_dir, "eval_options.json")
+        path = os.path.join(options.output_dir, file_names.EVAL_OPTIONS)
         files.write_text(path, options.to_json())
 
 
@@ -201,7 +197,9 @@ def write_eval_results(path: str, results: Mapping[str, Any]) -> None:
 
 def write_summary(directory: str, results: Mapping[str, Any]) -> None:
     """Writes results as TensorBoard events to `DIRECTORY/eval`."""
-    writer = tf.summary.create_file_writer(os.path.join(directory, "eval"))
+    writer = tf.summary.create_file_writer(
+        os.path.join(directory, file_names.EVENTS)
+    )
     with contextlib.closing(writer), writer.as_default():
         for name, value in results.items():
             if name != "global_step":
@@ -242,11 +240,10 @@ def print_next_command(task: Task, options: RunClassifier | RunSquad) -> None:
         return
     directory = options.output_dir
     model = run_directory.latest(model_formats.find_checkpoint(directory))
-    names = filter(_RESULT_FILE.fullmatch, files.list_directory(directory))
     ending = task.data.input_ending or task.input_ending
     print(
         f"\nThe model is {model or options.init_checkpoint}. Some other files "
-        f"in {directory}:{bullet_list(list(names))}"
+        f"in {directory}:{bullet_list(RunDirectory(directory).result_names())}"
     )
     if not options.do_train:
         return

@@ -8,7 +8,6 @@ compared.
 import dataclasses
 import itertools
 import os
-import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -18,15 +17,13 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError, bullet_list
 from official_bert.io import files, json_files
 from official_bert.options import FinetuningOptions, RunPretraining
-from official_bert.options.run_classifier import HELD_OUT, has_held_out
 from official_bert.options.training import (
-    TRAIN_OPTIONS,
     TrainingOptions,
-    read_train_options,
 )
 from official_bert.runs import checkpoints as run_directory
-from official_bert.sources import formats, model_formats, task_file
-from official_bert.tasks import glue
+from official_bert.runs import file_names
+from official_bert.runs.directory import RunDirectory, fingerprints
+from official_bert.sources import formats, task_file
 from official_bert.tasks.task import Task
 from official_bert.training import checkpointing
 from official_bert.training.evaluate import Evaluations
@@ -36,19 +33,6 @@ _MAY_CHANGE = (
     "hidden_dropout_prob",
     "attention_probs_dropout_prob",
     "initializer_range",
-)
-
-# Files of a run that must not stay in the directory of another model.
-# `train_options.json`, which marks a run directory, stays until the next run
-# replaces it.
-_MODEL_FILES = re.compile(
-    r"checkpoint|model\.ckpt-\d+\..+|events\.out\.tfevents\..+|vocab\.txt"
-    r"|(task|bert_config|eval_options)\.json|eval_history\.jsonl"
-    r"|(eval|predict)_results\w*\.(txt|json)|test_results\w*\.tsv"
-    r"|test\w*_predictions\.(tsv|txt)|(nbest_)?predictions\.json|null_odds\.json"
-    rf"|({'|'.join(row.submission for row in glue.TASKS.values())})\.tsv"
-    r"|(MNLI-mm|XNLI-.+)\.tsv"
-    r"|(training_curves|confusion_matrix)\.(png|html)"
 )
 
 
@@ -61,7 +45,7 @@ def replaces_earlier_run(options: TrainingOptions) -> bool:
         return False
     if options.overwrite_output_dir:
         return True
-    is_run = files.exists(os.path.join(options.output_dir, TRAIN_OPTIONS))
+    is_run = RunDirectory(options.output_dir).is_of_run
     return is_run and not checkpointing.checkpoint_to_resume(options)
 
 
@@ -72,8 +56,8 @@ def require_same_model(
 
     Compares the config, which is None for a TF Hub module, and the vocabulary.
     """
-    config_file = os.path.join(options.output_dir, model_formats.CONFIG)
-    earlier_vocab = os.path.join(options.output_dir, model_formats.VOCAB)
+    config_file = os.path.join(options.output_dir, file_names.CONFIG)
+    earlier_vocab = os.path.join(options.output_dir, file_names.VOCAB)
     if config and files.exists(config_file):
         earlier = dataclasses.asdict(BertConfig.from_json_file(config_file))
         for name, now in dataclasses.asdict(config).items():
@@ -126,7 +110,7 @@ def require_eval_every_if_best(options: FinetuningOptions) -> None:
     """Raises `InputError` if an earlier run's best model would stay in use."""
     if options.overwrite_output_dir:
         return
-    best = os.path.join(options.output_dir, model_formats.BEST_DIRECTORY)
+    best = os.path.join(options.output_dir, file_names.BEST)
     ignores_best = options.do_train and not options.eval_every
     if ignores_best and run_directory.latest(best):
         raise InputError(
@@ -146,10 +130,12 @@ def require_resumable(
     `--overwrite_output_dir` would remove an input.
     """
     if options.overwrite_output_dir:
-        _require_no_inputs(options, _files_of_earlier_run(options))
+        _require_no_inputs(
+            options, RunDirectory(options.output_dir).files_of_model()
+        )
     if not (checkpoint := checkpointing.checkpoint_to_resume(options)):
         return
-    record = read_train_options(options.output_dir)
+    record = RunDirectory(options.output_dir).read_record()
     if (command := record.get("command", options.command)) != options.command:
         raise InputError(
             f"--output_dir={options.output_dir} is a run of {command}. Choose "
@@ -191,7 +177,7 @@ def complete_earlier_run(
 
 
 def _require_same_steps(options: TrainingOptions, done: str) -> None:
-    record = read_train_options(options.output_dir)
+    record = RunDirectory(options.output_dir).read_record()
     names = options.names(on_resume="if_steps_left")
     changes = changed_options(record, options, names)
     problem = (
@@ -219,9 +205,9 @@ def write_run_files(
         "options": {**dataclasses.asdict(options), "seed": seed},
         "fingerprints": _fingerprints(options, data_files),
     }
-    texts = {TRAIN_OPTIONS: json_files.to_text(record)}
+    texts = {file_names.TRAIN_OPTIONS: json_files.to_text(record)}
     if options.vocab_file:
-        texts[model_formats.VOCAB] = files.read_text(options.vocab_file)
+        texts[file_names.VOCAB] = files.read_text(options.vocab_file)
     for name, text in {**texts, **model_files}.items():
         files.write_text(os.path.join(options.output_dir, name), text)
 
@@ -229,24 +215,8 @@ def write_run_files(
 def remove_earlier_run(options: TrainingOptions) -> None:
     """Removes the files of an earlier model if `--overwrite_output_dir`."""
     if options.overwrite_output_dir:
-        for path in _files_of_earlier_run(options):
+        for path in RunDirectory(options.output_dir).files_of_model():
             files.remove(path)
-
-
-def _files_of_earlier_run(options: TrainingOptions) -> list[str]:
-    directory = options.output_dir
-    if not files.exists(os.path.join(directory, TRAIN_OPTIONS)):
-        return []
-    paths = [
-        os.path.join(directory, part, name)
-        for part in ("", model_formats.BEST_DIRECTORY, "eval")
-        for name in files.list_directory(os.path.join(directory, part))
-        if _MODEL_FILES.fullmatch(name)
-    ]
-    held_out = os.path.join(directory, HELD_OUT)
-    if has_held_out(directory) and files.exists(held_out):
-        paths.append(held_out)
-    return paths
 
 
 def _require_no_inputs(options: TrainingOptions, paths: list[str]) -> None:
@@ -305,11 +275,8 @@ def changed_files(
 def _fingerprints(
     options: TrainingOptions, data_files: Mapping[str, Sequence[str]]
 ) -> dict[str, list[str]]:
-    compared = {**data_files, "initial weights": _initial_weights(options)}
-    return {
-        name: [files.fingerprint(path) for path in paths]
-        for name, paths in compared.items()
-    }
+    weights = _initial_weights(options)
+    return fingerprints({**data_files, "initial weights": weights})
 
 
 def _initial_weights(options: TrainingOptions) -> list[str]:
@@ -320,12 +287,12 @@ def _initial_weights(options: TrainingOptions) -> list[str]:
     checkpoint = options.init_checkpoint
     if not checkpoint:
         return []
-    released = os.path.join(options.output_dir, model_formats.RELEASED_PREFIX)
+    released = os.path.join(options.output_dir, file_names.RELEASED_PREFIX)
     if os.path.realpath(checkpoint) == os.path.realpath(released):
         # If a run trains in the directory of a released model, --model later
         # means the run.
         return []
-    index = checkpoint + model_formats.INDEX  # Has checksums of all weights.
+    index = checkpoint + file_names.INDEX  # Has checksums of all weights.
     if files.exists(index):
         return [index]
     return [

@@ -16,16 +16,17 @@ from official_bert import plots, tasks
 from official_bert.errors import InputError, bullet_list
 from official_bert.io import files, json_files, processes, tables
 from official_bert.options import RunClassifier, cli, sweep_values
-from official_bert.options.training import read_train_options
+from official_bert.runs import file_names
+from official_bert.runs.directory import RunDirectory
 from official_bert.tasks import own_texts
-from official_bert.tasks.task import Task, scores_name
+from official_bert.tasks.task import Task
 from official_bert.training import finetune, reporting, resuming
 from official_bert.training.evaluate import score
 
 Setting = dict[str, Any]
 Result = tuple[Setting, dict[str, Any]]
 
-_RESULTS = "eval_results.json"
+_RESULTS = file_names.METRICS
 
 
 def run_or_sweep(options: RunClassifier) -> None:
@@ -130,7 +131,8 @@ def _complete(options: RunClassifier) -> str:
 def _has_predicted(options: RunClassifier) -> bool:
     names = files.list_directory(options.output_dir)
     return all(
-        scores_name(split) in names or f"{split}_predictions.txt" in names
+        file_names.scores(split) in names
+        or file_names.predictions(split, "txt") in names
         for split in tasks.get(options).data.splits("test")
     )
 
@@ -146,7 +148,7 @@ def _run_options(setting: Setting, options: RunClassifier) -> RunClassifier:
 
 def _require_same_run(options: RunClassifier, task: Task) -> None:
     """Raises `InputError` if an earlier run had other flags or data."""
-    if not (record := read_train_options(options.output_dir)):
+    if not (record := RunDirectory(options.output_dir).read_record()):
         return
     data_files = finetune.data_files(task, options)
     names = options.names(changes_results=True)
@@ -189,7 +191,7 @@ def _write_table(
     entries = [
         {"setting": setting, "results": result} for setting, result in results
     ]
-    json_files.write(os.path.join(directory, "sweep.json"), entries)
+    json_files.write(os.path.join(directory, file_names.SWEEP_RESULTS), entries)
     names = [name for name in results[0][0] if name != "seed"]
     rows = [(*names, f"best {metric}", "mean", "deviation", "runs")]
     for values, group in _ranked(results, metric):
@@ -199,6 +201,6 @@ def _write_table(
         cells = [f"{number:.4f}" for number in numbers]
         rows.append((*values, *cells, str(len(scores))))
     text = tables.to_tsv(rows)
-    path = os.path.join(directory, "sweep.tsv")
+    path = os.path.join(directory, file_names.SWEEP_TABLE)
     files.write_text(path, text)
     logging.info(f"Results so far, in {path}:\n{text.expandtabs(16)}")

@@ -25,7 +25,7 @@ from official_bert.options import (
     VisualizeAttention,
 )
 from official_bert.options.flags import HEADINGS
-from official_bert.options.training import read_train_options
+from official_bert.runs.directory import RunDirectory
 
 
 @pytest.fixture(autouse=True)
@@ -281,4 +281,4 @@ def test_value_of_another_type_in_a_run_directory_is_an_error_unless_given(
 def test_record_of_another_form_in_a_run_directory_is_an_error(record):
     write_train_options(**record)
     with pytest.raises(InputError, match=r"train_options\.json: `options`"):
-        read_train_options(".")
+        RunDirectory(".").read_record()

@@ -15,6 +15,7 @@ from support.run_outputs import assert_same_weights, read_json, rewind, weights
 from official_bert.commands import run_classifier
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
+from official_bert.runs.directory import RunDirectory
 from official_bert.tasks import glue
 from official_bert.training import evaluate, resuming
 
@@ -83,6 +84,13 @@ def test_changed_options_that_a_resumed_run_cannot_apply_are_an_error(
     for message in messages:
         assert message in str(raised.value)
     assert contents(folder / "out") == before
+
+
+def test_evaluation_needs_no_lock(folder):
+    with RunDirectory(str(folder / "out")).lock():
+        run(folder, do_eval=True)
+        with pytest.raises(InputError, match="is in use by process"):
+            train(folder)
 
 
 def test_run_of_another_command_is_an_error(folder, tmp_path):
@@ -237,39 +245,6 @@ def test_overwriting_does_not_remove_inputs(folder, name, value, message):
     with pytest.raises(InputError, match=message):
         train(folder, **changes)
     assert contents(folder / "out") == before
-
-
-OWN_FILE = {"train_file": "a.csv", "dev_share": 0.1}
-
-
-@pytest.mark.parametrize(
-    ("name", "recorded", "is_removed"),
-    [
-        ("predictions.json", {}, True),
-        ("eval/events.out.tfevents.1", {}, True),
-        # Without train_options.json, the directory is not that of a run.
-        ("predictions.json", None, False),
-        ("eval/events.out.tfevents.1", None, False),
-        # Held-out examples, and files of the user.
-        ("dev.jsonl", OWN_FILE, True),
-        ("dev.jsonl", {**OWN_FILE, "dev_file": "b"}, False),
-        ("dev.jsonl", {"task_name": "jsonl", "dev_share": 0.1}, False),
-    ],
-)
-def test_overwriting_removes_only_what_a_training_run_wrote(
-    tmp_path, name, recorded, is_removed
-):
-    path = tmp_path / name
-    path.parent.mkdir(exist_ok=True)
-    path.touch()
-    if recorded is not None:
-        record = json.dumps({"options": recorded})
-        (tmp_path / "train_options.json").write_text(record)
-    options = types.SimpleNamespace(
-        overwrite_output_dir=True, output_dir=str(tmp_path)
-    )
-    resuming.remove_earlier_run(options)
-    assert path.exists() != is_removed
 
 
 @pytest.mark.slow

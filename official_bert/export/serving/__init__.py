@@ -26,6 +26,7 @@ from official_bert.export.serving.squad_signatures import SquadSignatures
 from official_bert.export.serving.tagging_signatures import TaggingSignatures
 from official_bert.io import files, json_files
 from official_bert.modeling.encoder import Bert
+from official_bert.runs import file_names
 from official_bert.sources import task_file
 from official_bert.tasks.task import FinetunedModel
 
@@ -76,7 +77,7 @@ def export(
         finetuned.tokenizer.do_lower_case,
     )
     # TensorFlow does not write to assets.extra itself.
-    task_path = os.path.join("assets.extra", task_file.NAME)
+    task_path = os.path.join("assets.extra", file_names.TASK)
     extra_files = {task_path: json_files.to_text(task).encode()}
     if labels := task.get("labels"):
         text = "".join(f"{label}\n" for label in labels)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, listed
 from official_bert.io import files
+from official_bert.runs import file_names
 from official_bert.sources import model_formats
 from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.sources.formats.keras_hub import files as keras_hub_files
@@ -116,7 +117,7 @@ def detect(path: str, where: str) -> Format:
     """
     names = files.list_directory(path)
     has_others = has_other_weights(names)
-    has_config = model_formats.CONFIG in names
+    has_config = file_names.CONFIG in names
     if tf1_files.matches(path, names) and (has_config or not has_others):
         return _MODEL_GARDEN if tf1_files.has_object_graph(path) else _TF1
     # The last row first, because `huggingface` accepts every config.json.

@@ -15,6 +15,7 @@ from official_bert.io import files
 from official_bert.io.json_files import Amount, Count
 from official_bert.metrics import squad_metrics
 from official_bert.options import Predict, RunSquad
+from official_bert.runs import file_names
 from official_bert.sources.heads import Head, PoolingHead
 from official_bert.tasks import task
 from official_bert.tasks.squad import features as squad_features
@@ -169,10 +170,9 @@ class SquadTask(task.Task):
         self, directory: str, split: str, examples: Any, answers: Sequence[Any]
     ) -> None:
         """Writes the original's JSON files, without null odds in SQuAD 1.1."""
-        names = ("predictions", "nbest_predictions", "null_odds")
         columns = _by_question_id(examples, answers)
-        for name, content in zip(names, columns, strict=True):
-            path = os.path.join(directory, f"{name}.json")
+        for name, content in zip(file_names.ANSWERS, columns, strict=True):
+            path = os.path.join(directory, name)
             if content:
                 files.write_text(path, json.dumps(content, indent=4) + "\n")
             elif files.exists(path):  # From an earlier run.

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from official_bert.errors import InputError, short_reason
 from official_bert.io import files
+from official_bert.runs import file_names
 from official_bert.sources import model_formats
 
 _DATA = ".data-00000-of-00001"
@@ -43,7 +44,7 @@ def open_reader(prefix: str) -> Any:
     """
     model_formats.require_checkpoint_path(prefix)
     try:
-        files.require(prefix + model_formats.INDEX, "A checkpoint's index")
+        files.require(prefix + file_names.INDEX, "A checkpoint's index")
         return tf.train.load_checkpoint(prefix)
     except _UNREADABLE as error:
         raise DamagedCheckpointError(
@@ -100,10 +101,10 @@ def write(prefix: str, arrays: Mapping[str, Any]) -> None:
             shape_and_slices=[""] * len(names),
             tensors=[tf.convert_to_tensor(arrays[name]) for name in names],
         )
-        for part in (_DATA, model_formats.INDEX):
+        for part in (_DATA, file_names.INDEX):
             files.sync(temporary + part)
         # The index comes last: data without an index is not a checkpoint.
-        for part in (_DATA, model_formats.INDEX):
+        for part in (_DATA, file_names.INDEX):
             files.replace(temporary + part, prefix + part)
         files.sync(os.path.dirname(prefix) or ".")
     except BaseException as error:
@@ -121,6 +122,6 @@ def remove(prefix: str) -> None:
     """Removes all files of a checkpoint, its index first."""
     directory, start = os.path.split(f"{prefix}.")
     names = [n for n in files.list_directory(directory) if n.startswith(start)]
-    index = model_formats.INDEX
+    index = file_names.INDEX
     for name in sorted(names, key=lambda name: not name.endswith(index)):
         files.remove(os.path.join(directory, name))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.io import files
+from official_bert.runs import file_names
 from official_bert.sources import model_formats, tokenizer_files
 
 # In TF2, the index of a checkpoint contains this name.
@@ -15,7 +16,7 @@ OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 def matches(path: str, names: Sequence[str]) -> bool:
     """Whether a directory has a checkpoint, or `path` is a prefix."""
     patterns = model_formats.CHECKPOINT_PATTERNS
-    is_prefix = files.exists(path + model_formats.INDEX)
+    is_prefix = files.exists(path + file_names.INDEX)
     return is_prefix or model_formats.has_any(names, patterns)
 
 
@@ -27,8 +28,8 @@ def has_object_graph(path: str) -> bool:
     prefix = model_formats.find_checkpoint(path)
     names = files.list_directory(prefix)
     paths = [os.path.join(prefix, n) for n in names]
-    for index in [prefix + model_formats.INDEX, *paths]:
-        if index.endswith(model_formats.INDEX) and files.is_file(index):
+    for index in [prefix + file_names.INDEX, *paths]:
+        if index.endswith(file_names.INDEX) and files.is_file(index):
             with files.open_binary(index) as file:
                 # Names are not compressed. One that starts like the name
                 # before it lacks this start, here "_" at most.
@@ -42,10 +43,10 @@ def read_config(path: str) -> BertConfig:
     `path` is a prefix or a directory. Raises `InputError` if there is no valid
     config.
     """
-    file = model_formats.beside_checkpoint(path, model_formats.CONFIG)
+    file = model_formats.beside_checkpoint(path, file_names.CONFIG)
     if file is None:
         raise InputError(
-            f"{path}: there is no {model_formats.CONFIG} beside the "
+            f"{path}: there is no {file_names.CONFIG} beside the "
             "checkpoint. Pass --bert_config_file."
         )
     return BertConfig.from_json_file(file)
@@ -53,7 +54,7 @@ def read_config(path: str) -> BertConfig:
 
 def read_vocab(path: str) -> str | None:
     """Returns `vocab.txt` beside a checkpoint, or None."""
-    file = model_formats.beside_checkpoint(path, model_formats.VOCAB)
+    file = model_formats.beside_checkpoint(path, file_names.VOCAB)
     return files.read_text(file) if file else None
 
 

@@ -11,6 +11,7 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.io import files
 from official_bert.runs import checkpoints as run_directory
+from official_bert.runs import file_names
 from official_bert.sources import model_formats, task_file
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.model import Arrays, Description, Model, Names
@@ -31,7 +32,7 @@ def open_arrays(path: str, config: BertConfig | None = None) -> Arrays:
     Raises `InputError` if there is no checkpoint.
     """
     checkpoint = model_formats.find_checkpoint(path)
-    if files.exists(checkpoint + model_formats.INDEX):
+    if files.exists(checkpoint + file_names.INDEX):
         return open_prefix(checkpoint)
     arrays = run_directory.first_undamaged(checkpoint, _open_verified)
     if arrays is None:
@@ -87,7 +88,7 @@ def write_files(
 ) -> None:
     """Writes the files that `write` writes, from pairs of name and array."""
     write_arrays(directory, arrays)
-    config_file = os.path.join(directory, model_formats.CONFIG)
+    config_file = os.path.join(directory, file_names.CONFIG)
     files.write_text(config_file, description.config.to_json_string())
     description.write_task_and_tokenizer(directory)
 
@@ -96,7 +97,7 @@ def write_arrays(directory: str, arrays: Iterable[tuple[str, Any]]) -> None:
     """Writes a checkpoint, without config and vocabulary."""
     # Converted here because `tf1.write` would copy NumPy arrays.
     tensors = {name: tf.convert_to_tensor(array) for name, array in arrays}
-    tf1.write(os.path.join(directory, model_formats.RELEASED_PREFIX), tensors)
+    tf1.write(os.path.join(directory, file_names.RELEASED_PREFIX), tensors)
     # With this file, commands accept the directory as a run directory.
-    text = f'model_checkpoint_path: "{model_formats.RELEASED_PREFIX}"\n'
+    text = f'model_checkpoint_path: "{file_names.RELEASED_PREFIX}"\n'
     files.write_text(os.path.join(directory, "checkpoint"), text)

@@ -1,21 +1,20 @@
-"""One training run at a time in an output directory."""
+"""Run directories: one training run at a time; what later runs remove."""
 
+import errno
 import fcntl
+import json
 import os
-import types
 
 import pytest
 
 from official_bert.errors import InputError
 from official_bert.io import files
-from official_bert.training import checkpointing
+from official_bert.runs.directory import RunDirectory
+from official_bert.tasks import glue
 
 
-def lock(directory, do_train=True, is_chief=True):
-    options = types.SimpleNamespace(
-        do_train=do_train, is_chief=is_chief, output_dir=str(directory)
-    )
-    return checkpointing.output_dir_lock(options)
+def lock(directory):
+    return RunDirectory(str(directory)).lock()
 
 
 @pytest.fixture
@@ -33,12 +32,6 @@ def test_second_run_is_an_error_that_names_the_first(other_lock, tmp_path):
     with pytest.raises(InputError, match=message), lock(tmp_path):
         pass
     assert (tmp_path / "run.lock").exists()
-
-
-@pytest.mark.parametrize("changes", [{"do_train": False}, {"is_chief": False}])
-def test_evaluations_and_workers_need_no_lock(other_lock, tmp_path, changes):
-    with lock(tmp_path, **changes):
-        pass
 
 
 def test_lock_of_a_killed_process_is_released(other_lock, tmp_path):
@@ -64,11 +57,11 @@ def test_file_system_without_locks_gives_a_warning(
     tmp_path, monkeypatch, caplog
 ):
     def fail(*_):
-        raise OSError("no locks here")
+        raise OSError(errno.ENOLCK, "no locks here")
 
     monkeypatch.setattr("fcntl.flock", fail)
     with lock(tmp_path), lock(tmp_path):
-        assert "cannot be locked: no locks here" in caplog.text
+        assert "no locks here" in caplog.text
 
 
 def test_lock_file_that_cannot_be_opened_is_an_error(tmp_path):
@@ -107,3 +100,36 @@ def test_unfinished_files_of_a_killed_run_are_removed(tmp_path):
         pass
     assert set(os.listdir(tmp_path)) == {*kept, "best"}
     assert not os.listdir(tmp_path / "best")
+
+
+OWN_FILE = {"train_file": "a.csv", "dev_share": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("name", "recorded", "is_removed"),
+    [
+        ("predictions.json", {}, True),
+        ("eval/events.out.tfevents.1", {}, True),
+        *((f"{row.submission}.tsv", {}, True) for row in glue.TASKS.values()),
+        ("XNLI-zh_translated.tsv", {}, True),
+        ("Data.tsv", {}, False),
+        # Without train_options.json, the directory is not that of a run.
+        ("predictions.json", None, False),
+        ("eval/events.out.tfevents.1", None, False),
+        # Held-out examples, and files of the user.
+        ("dev.jsonl", OWN_FILE, True),
+        ("dev.jsonl", {**OWN_FILE, "dev_file": "b"}, False),
+        ("dev.jsonl", {"task_name": "jsonl", "dev_share": 0.1}, False),
+    ],
+)
+def test_overwriting_removes_only_what_a_training_run_wrote(
+    tmp_path, name, recorded, is_removed
+):
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    if recorded is not None:
+        record = json.dumps({"options": recorded})
+        (tmp_path / "train_options.json").write_text(record)
+    removed = RunDirectory(str(tmp_path)).files_of_model()
+    assert removed == [str(path)] * is_removed

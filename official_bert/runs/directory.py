@@ -1,0 +1,200 @@
+"""A run directory: its lock, its record, its files."""
+
+import contextlib
+import dataclasses
+import errno
+import os
+import re
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import filelock
+from absl import logging
+
+from official_bert.errors import InputError, short_reason
+from official_bert.io import files, json_files
+from official_bert.runs import file_names
+
+# flock fails with one of these on file systems without locks.
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
+
+
+@dataclasses.dataclass(frozen=True)
+class RunDirectory:
+    """The output directory of a training command; it may not exist yet."""
+
+    path: str
+
+    def file(self, name: str) -> str:
+        """Returns the path of a file in the directory."""
+        return os.path.join(self.path, name)
+
+    def has(self, name: str) -> bool:
+        """Whether the directory has a file of this name."""
+        return files.exists(self.file(name))
+
+    @property
+    def is_of_run(self) -> bool:
+        """Whether a training command wrote its record."""
+        return self.has(file_names.TRAIN_OPTIONS)
+
+    @property
+    def best(self) -> "RunDirectory":
+        """The directory of the checkpoint with the best evaluation."""
+        return RunDirectory(self.file(file_names.BEST))
+
+    def read_record(self) -> dict[str, Any]:
+        """Returns the content of `train_options.json`; {} without the file.
+
+        If present, `options` is an object, and `fingerprints` an object of
+        lists. Raises `InputError` if the file is invalid.
+        """
+        if not self.is_of_run:
+            return {}
+        path = self.file(file_names.TRAIN_OPTIONS)
+        record = json_files.read_object(path)
+        fingerprints = record.get("fingerprints", {})
+        if not (
+            isinstance(record.get("options", {}), dict)
+            and isinstance(fingerprints, dict)
+            and all(isinstance(value, list) for value in fingerprints.values())
+        ):
+            raise InputError(
+                f"{path}: `options` must be an object and `fingerprints` an "
+                "object of lists, as training wrote them. Restore the file, or "
+                "choose another --output_dir."
+            )
+        return record
+
+    def read_options(self) -> dict[str, Any]:
+        """Returns {name: value} of the run's options; {} without a record."""
+        options: dict[str, Any] = self.read_record().get("options", {})
+        return options
+
+    def has_held_out(self) -> bool:
+        """Whether the run wrote `file_names.HELD_OUT`."""
+        options = self.read_options()
+        has_own_file = options.get("train_file") and not options.get("dev_file")
+        return bool(has_own_file and options.get("dev_share"))
+
+    def checkpoint_names(self) -> list[str]:
+        """Returns the names in the list of checkpoints, the newest last.
+
+        Without the list, returns the names of all checkpoints with an index: a
+        run may be killed before it writes the list. Raises `InputError` if the
+        list is damaged.
+        """
+        if not self.has(file_names.CHECKPOINT_LIST):
+            indexed = [
+                name.removesuffix(file_names.INDEX)
+                for name in files.list_directory(self.path)
+                if name.endswith(file_names.INDEX)
+            ]
+            steps = {file_names.step_of(name): name for name in indexed}
+            return [name for step, name in sorted(steps.items()) if step >= 0]
+        path = self.file(file_names.CHECKPOINT_LIST)
+        # A message `CheckpointState` in protobuf's text format. The checkpoints
+        # may have been moved, so their directories do not matter.
+        entry = r'^\s*(all_)?model_checkpoint_paths?\s*:\s*"(?:.*/)?(.*)"\s*$'
+        entries = re.findall(entry, files.read_text(path), re.MULTILINE)
+        newest = [name for is_any, name in entries if name and not is_any]
+        if not newest:
+            raise InputError(
+                f"{path} is damaged. Write "
+                '`model_checkpoint_path: "model.ckpt-N"` into it.'
+            )
+        listed = [name for is_any, name in entries if is_any]
+        return [*(n for n in listed if n != newest[-1]), newest[-1]]
+
+    def files_of_model(self) -> list[str]:
+        """Returns the files that --overwrite_output_dir removes."""
+        if not self.is_of_run:
+            return []
+        paths = [
+            os.path.join(self.path, part, name)
+            for part in ("", file_names.BEST, file_names.EVENTS)
+            for name in files.list_directory(os.path.join(self.path, part))
+            if file_names.OF_MODEL.fullmatch(name)
+        ]
+        if self.has_held_out() and self.has(file_names.HELD_OUT):
+            paths.append(self.file(file_names.HELD_OUT))
+        return paths
+
+    def result_names(self) -> list[str]:
+        """Returns the names of the files that are of interest after a run."""
+        is_result = file_names.RESULTS.fullmatch
+        return list(filter(is_result, files.list_directory(self.path)))
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Creates the directory and keeps other training runs out of it.
+
+        The lock is released when its process ends, even if it is killed. There
+        is none on remote and other file systems without locks. A new directory
+        that is still empty at the end is removed. Raises `InputError` if
+        another run holds the lock, or if the lock file cannot be written.
+        """
+        if files.is_remote(self.path):
+            yield
+            return
+        is_new = not files.exists(self.path)
+        files.make_directory(self.path)
+        path = self.file(file_names.LOCK)
+        lock = filelock.FileLock(path, fallback_to_soft=False)
+        _acquire(lock, path)
+        try:
+            for directory in (self, self.best):
+                directory.remove_unfinished()
+            yield
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(path)  # While the lock is still held.
+            lock.release()
+            if is_new:
+                with contextlib.suppress(OSError):  # It is not empty.
+                    os.rmdir(self.path)
+
+    def remove_unfinished(self) -> None:
+        """Removes files that a killed run was writing or removing."""
+        existing = files.list_directory(self.path)
+        for name in existing:
+            part = file_names.CHECKPOINT_PART.fullmatch(name)
+            has_no_index = part and part[1] + file_names.INDEX not in existing
+            if has_no_index or file_names.UNFINISHED.fullmatch(name):
+                os.remove(self.file(name))
+
+
+def _acquire(lock: filelock.BaseFileLock, path: str) -> None:
+    """Locks a file and writes this process into it."""
+    try:
+        # The holder may remove the file while it is opened here: try again.
+        lock.acquire(timeout=0.2)
+    except filelock.Timeout:
+        holder = "another process"
+        with contextlib.suppress(InputError):  # It is removed now.
+            holder = files.read_text(path).strip() or holder
+        raise InputError(
+            f"--output_dir={os.path.dirname(path)} is in use by {holder}. Wait "
+            "for that run, stop it, or choose another --output_dir."
+        ) from None
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise InputError(
+                f"{path}: cannot be written: {short_reason(error)}. If a "
+                "killed run of another user left it, remove it; or choose "
+                "another --output_dir."
+            ) from error
+        logging.warning("%s: cannot be locked: %s", path, error)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"process {os.getpid()} on host {socket.gethostname()}\n")
+
+
+def fingerprints(
+    paths: Mapping[str, Sequence[str]],
+) -> dict[str, list[str]]:
+    """Returns the fingerprints of {description: names of files}."""
+    return {
+        name: [files.fingerprint(path) for path in group]
+        for name, group in paths.items()
+    }

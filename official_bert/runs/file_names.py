@@ -1,0 +1,87 @@
+"""The names of the files in a run directory, the --output_dir of training.
+
+Most are those of the original implementation. `RunDirectory` reads and writes
+the files that this package alone needs.
+"""
+
+import re
+
+# The model. The config and the vocabulary are also beside released checkpoints.
+CONFIG, VOCAB, TASK = "bert_config.json", "vocab.txt", "task.json"
+CHECKPOINT_LIST = "checkpoint"  # Lists checkpoints; the first is the newest.
+INDEX = ".index"  # The suffix of the index of a checkpoint.
+RELEASED_PREFIX = "bert_model.ckpt"  # The checkpoints that Google released.
+RESUME_STATE = ".resume.json"  # The suffix of a file beside a checkpoint.
+BEST = "best"  # Directory of the checkpoint with the best evaluation.
+
+# The run.
+LOCK = "run.lock"
+TRAIN_OPTIONS, EVAL_OPTIONS = "train_options.json", "eval_options.json"
+HELD_OUT = "dev.jsonl"  # Examples that were held out of the training data.
+TRAIN_RECORDS = "train.tf_record"
+EVENTS = "eval"  # Directory of the TensorBoard events of evaluations.
+EVAL_HISTORY = "eval_history.jsonl"
+
+# Results. Some names have a variant at the end, such as a language.
+EVAL_RESULTS, PREDICT_RESULTS = "eval_results", "predict_results"
+METRICS, METRICS_TEXT = f"{EVAL_RESULTS}.json", f"{EVAL_RESULTS}.txt"
+ANSWERS = ("predictions.json", "nbest_predictions.json", "null_odds.json")
+SWEEP_TABLE, SWEEP_RESULTS = "sweep.tsv", "sweep.json"
+
+# To be submitted to GLUE, and the same for XNLI.
+_SUBMISSIONS = "AX|CoLA|MNLI-mm?|MRPC|QNLI|QQP|RTE|SST-2|STS-B|WNLI|XNLI-.+"
+
+# What --overwrite_output_dir removes: files that must not stay in the directory
+# of another model. `TRAIN_OPTIONS`, which marks a run directory, stays until
+# the next run replaces it.
+OF_MODEL = re.compile(
+    r"checkpoint|model\.ckpt-\d+\..+|events\.out\.tfevents\..+|vocab\.txt"
+    r"|(task|bert_config|eval_options)\.json|eval_history\.jsonl"
+    r"|(eval|predict)_results\w*\.(txt|json)|test_results\w*\.tsv"
+    r"|test\w*_predictions\.(tsv|txt)|(nbest_)?predictions\.json|null_odds\.json"
+    rf"|({_SUBMISSIONS})\.tsv|(training_curves|confusion_matrix)\.(png|html)"
+)
+# What is of interest after a run.
+RESULTS = re.compile(
+    r"(dev|eval_res|predict|task|test|nbest_predict|null)\w*\.(jsonl?|t..)"
+    rf"|({_SUBMISSIONS})\.tsv"
+)
+# Temporary files that a killed run left. Only the holder of the lock writes
+# them. Those of evaluations and exports, which may be running, are no match.
+UNFINISHED = re.compile(
+    r"(model\.ckpt-\d+|checkpoint|train\.tf_record|train_options\.json"
+    r"|(bert_config|task)\.json|vocab\.txt|dev\.jsonl|eval_history\.jsonl).*"
+    r"\.tmp-[0-9a-f]{8}(\..+)?"
+)
+# A file of a checkpoint. If the checkpoint has no index, a killed run was
+# writing or removing it.
+CHECKPOINT_PART = re.compile(
+    r"(model\.ckpt-\d+)\.(data-\d+-of-\d+|resume\.json)"
+)
+
+
+def checkpoint(step: int) -> str:
+    """Returns the name of the checkpoint after a step, `model.ckpt-STEP`."""
+    return f"model.ckpt-{step}"
+
+
+def step_of(name: str) -> int:
+    """Returns the step of a checkpoint's name; -1 for other names."""
+    match = re.fullmatch(r"model\.ckpt-(\d+)", name)
+    return int(match[1]) if match else -1
+
+
+def records(split: str) -> str:
+    """Returns the name of the TFRecord file of a split."""
+    split = split.replace("dev", "eval", 1).replace("test", "predict", 1)
+    return f"{split}.tf_record"
+
+
+def scores(split: str) -> str:
+    """Returns `test_results.tsv`, or `test_results_mismatched.tsv`."""
+    return split.replace("test", "test_results", 1) + ".tsv"
+
+
+def predictions(split: str, ending: str) -> str:
+    """Returns `test_predictions.tsv` or, for tagging, `.txt`."""
+    return f"{split}_predictions.{ending}"
