@@ -41,7 +41,7 @@ LEVEL_OF = {name: n for n, names in enumerate(LEVELS) for name in names.split()}
 PART_OF = {name: part for part in LEVEL_OF for name in part.split("=")}
 
 # What level 0 may import at start-up, and modeling/ anywhere.
-LIGHT = {"absl", "filelock", "tqdm", *sys.stdlib_module_names}
+LIGHT = {"absl", "tqdm", *sys.stdlib_module_names}
 MODELING = {"keras", *sys.stdlib_module_names}
 KERAS = {"keras", "tensorflow", "tensorflow_hub", "tensorflow_text"}
 # Reads remote files with TensorFlow.

@@ -9,7 +9,6 @@ import socket
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import filelock
 from absl import logging
 
 from official_bert.errors import InputError, short_reason
@@ -141,8 +140,7 @@ class RunDirectory:
         is_new = not files.exists(self.path)
         files.make_directory(self.path)
         path = self.file(file_names.LOCK)
-        lock = filelock.FileLock(path, fallback_to_soft=False)
-        _acquire(lock, path)
+        lock = _acquire_lock(path)
         try:
             for directory in (self, self.best):
                 directory.remove_unfinished()
@@ -165,8 +163,11 @@ class RunDirectory:
                 os.remove(self.file(name))
 
 
-def _acquire(lock: filelock.BaseFileLock, path: str) -> None:
-    """Locks a file and writes this process into it."""
+def _acquire_lock(path: str) -> Any:
+    """Locks a file and writes this process into it; returns the lock."""
+    import filelock  # Takes 0.03 s: not at start-up.
+
+    lock = filelock.FileLock(path, fallback_to_soft=False)
     try:
         # The holder may remove the file while it is opened here: try again.
         lock.acquire(timeout=0.2)
@@ -188,6 +189,7 @@ def _acquire(lock: filelock.BaseFileLock, path: str) -> None:
         logging.warning("%s: cannot be locked: %s", path, error)
     with open(path, "w", encoding="utf-8") as file:
         file.write(f"process {os.getpid()} on host {socket.gethostname()}\n")
+    return lock
 
 
 def fingerprints(
