@@ -1,7 +1,9 @@
 """Two devices for all tests; fixtures for recorded results and real data."""
 
+import importlib
 import json
 import lzma
+import os
 import pathlib
 import signal
 import sys
@@ -21,6 +23,12 @@ tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0],
     [tf.config.LogicalDeviceConfiguration()] * 2,
 )
+
+# CONTRIBUTING.md describes the variable.
+if "INITIAL_NOISE" in os.environ:
+    noise = importlib.import_module("support.initial_noise.sitecustomize")
+    paths = [os.path.dirname(str(noise.__file__)), str(ROOT)]
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
 
 
 def pytest_configure() -> None:

@@ -78,6 +78,7 @@ LM_RESULTS = {"global_step", "loss", "masked_lm_accuracy", "masked_lm_loss"}
 ORDER_RESULTS = {"sentence_order_accuracy", "sentence_order_loss"}
 
 
+@pytest.mark.trains
 @pytest.mark.slow
 def test_sentence_order_is_learned(inputs, tmp_path):
     flags = {"nsp": "sop", "num_train_steps": 400, "learning_rate": 2e-3}
@@ -105,6 +106,7 @@ def test_without_next_sentences_all_other_weights_are_trained(inputs, tmp_path):
     assert "next_sentence_loss" in found
 
 
+@pytest.mark.trains
 @pytest.mark.slow
 def test_left_to_right_model_learns_the_next_token_and_the_order(left_to_right):
     """The last token, which is pooled, attends to all others."""
@@ -145,6 +147,7 @@ def test_config_of_the_other_direction_is_an_error(inputs, tmp_path, folder):
         Predict(score=True, **files)
 
 
+@pytest.mark.trains
 @pytest.mark.slow
 def test_left_to_right_model_is_fine_tuned(
     inputs, left_to_right, tmp_path, caplog

@@ -44,6 +44,7 @@ def directory(tmp_path_factory):
         yield found
 
 
+@pytest.mark.trains
 @pytest.mark.slow
 def test_csv_notebook_trains_a_model_that_beats_the_baseline(directory):
     notebook = notebooks.run(PARTS["finetune_on_your_csv"], directory)
@@ -55,6 +56,7 @@ def test_csv_notebook_trains_a_model_that_beats_the_baseline(directory):
     assert answers[0]["label"] == "good"
 
 
+@pytest.mark.trains
 @pytest.mark.slow
 def test_keras_notebook_trains_and_loads_the_model_it_saved(directory):
     notebook = notebooks.run(PARTS["keras_build_fit_save"], directory)

@@ -57,6 +57,7 @@ def random_weights():
     return {w.path: w.numpy() for w in model.trainable_variables}
 
 
+@pytest.mark.trains
 def test_training_learns_the_task(trained):
     assert read_json(trained / "eval_results.json")["accuracy"] > 0.9
     labels = [label for _, label in review_runs.sentences(30, 30)]
@@ -91,6 +92,7 @@ def test_run_writes_the_files_of_the_original(trained):
     assert described["max_seq_length"] == 32
 
 
+@pytest.mark.trains
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "block"),

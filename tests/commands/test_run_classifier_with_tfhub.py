@@ -86,6 +86,7 @@ def trained(base, tmp_path_factory):
     )
 
 
+@pytest.mark.trains
 def test_training_starts_from_the_module_and_learns(base, trained):
     assert results(trained)["accuracy"] == 1.0
     start = tf.train.load_checkpoint(str(base / "bert_model.ckpt"))
@@ -136,6 +137,7 @@ def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(
     np.testing.assert_array_equal(weights(part)[name], weights(part, 0)[name])
 
 
+@pytest.mark.trains
 def test_third_party_module_is_trained_and_predicts(base, tmp_path, caplog):
     path = hub_modules.write_old(tmp_path, tiny.VOCAB)
     # task.json has the absolute path.

@@ -97,6 +97,7 @@ def test_evaluation_writes_sorted_results_and_events(finished):
     assert events == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.trains
 def test_training_learns_both_tasks_and_writes_their_curves(folder):
     # With dropout, whether so small a model learns depends on the seed.
     (folder / "bert_config.json").write_text(json.dumps(WITHOUT_DROPOUT))
@@ -368,6 +369,7 @@ def test_evaluation_uses_the_config_and_the_loss_of_the_run(copy, folder):
         command_lines.parse(RunPretraining, f"--do_train {line}")
 
 
+@pytest.mark.trains
 def test_loss_above_that_of_random_guesses_is_a_warning(copy, folder, caplog):
     message = "worse than that of random guesses (3.40)"
     run(folder, do_eval=True)

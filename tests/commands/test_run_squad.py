@@ -68,6 +68,7 @@ def trained(folder):
     return run(folder, do_train=True, do_predict=True, pad_to="bucket")
 
 
+@pytest.mark.trains
 def test_training_learns_to_find_names(trained):
     results = read_json(trained / "predict_results.json")
     assert results["exact_match"] > 80
@@ -101,6 +102,7 @@ def values(n_best, key):
     return [candidate[key] for candidate in n_best]
 
 
+@pytest.mark.trains
 @pytest.mark.slow
 @pytest.mark.parametrize("pad_to", ["max", "bucket"])
 def test_predictor_answers_equal_do_predict(folder, trained, pad_to, capsys):
@@ -130,6 +132,7 @@ def test_predictor_answers_equal_do_predict(folder, trained, pad_to, capsys):
             assert ours == pytest.approx(values(n_best[name], key), abs=1e-5)
 
 
+@pytest.mark.trains
 def test_predict_can_change_the_threshold(trained, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(trained, copy)

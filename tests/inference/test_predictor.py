@@ -65,6 +65,7 @@ def scores(answers):
     return np.array([[*a["probabilities"].values()] for a in answers])
 
 
+@pytest.mark.trains
 def test_answers_equal_those_of_do_predict(trained):
     found = Predictor.from_dir(trained, batch_size=3)(sentences(40, 2))
     expected = np.loadtxt(trained / "test_results.tsv")

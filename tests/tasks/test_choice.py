@@ -289,6 +289,7 @@ def write_choices(folder, split, seed, number):
     return labels
 
 
+@pytest.mark.trains
 @pytest.mark.slow
 def test_run_learns_multiple_choice(tmp_path):
     write_choices(tmp_path, "train", 0, 240)

@@ -301,6 +301,7 @@ def test_evaluation_without_its_own_examples_is_an_error(
         parse(tmp_path, "--train_file=a.csv", *line.split())
 
 
+@pytest.mark.trains
 @pytest.mark.slow
 def test_two_commands_train_and_predict(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)

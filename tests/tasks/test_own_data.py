@@ -215,6 +215,7 @@ def read_scores(output):
     return np.loadtxt(output / "test_results.tsv", ndmin=2)
 
 
+@pytest.mark.trains
 @pytest.mark.slow
 def test_multilabel_run_on_windows_learns_and_predicts_later(tmp_path):
     names = ["rain", "sun"]
@@ -246,6 +247,7 @@ def test_multilabel_run_on_windows_learns_and_predicts_later(tmp_path):
     assert tiny.predictions(output) == predictions
 
 
+@pytest.mark.trains
 @pytest.mark.slow
 def test_regression_run_learns_and_predicts_in_the_units_of_the_data(tmp_path):
     rows = write_data(

@@ -102,6 +102,7 @@ def assert_predictor_agrees(output, folder):
     return predicted
 
 
+@pytest.mark.trains
 @pytest.mark.slow
 def test_names_are_learned_and_predicted_without_the_training_data(folder):
     flags = {"pad_to": "bucket", "num_train_epochs": 8.0}
@@ -149,6 +150,7 @@ def test_model_of_another_kind_is_an_error(folder):
         run(folder, do_train=False, do_predict=True)
 
 
+@pytest.mark.trains
 @pytest.mark.slow
 def test_frozen_bert_does_not_change_and_the_layers_above_learn(
     folder, pretrained, run_with_bilstm
@@ -200,6 +202,7 @@ def test_bilstm_resumes_with_the_weights_of_an_uninterrupted_run(
     assert read_json(whole / "task.json")["top"] == top
 
 
+@pytest.mark.trains
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "flags",
