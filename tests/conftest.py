@@ -1,6 +1,5 @@
 """Two devices for all tests; fixtures for recorded results and real data."""
 
-import importlib
 import json
 import lzma
 import os
@@ -24,11 +23,11 @@ tf.config.set_logical_device_configuration(
     [tf.config.LogicalDeviceConfiguration()] * 2,
 )
 
-# CONTRIBUTING.md describes the variable.
 if "INITIAL_NOISE" in os.environ:
-    noise = importlib.import_module("support.initial_noise.sitecustomize")
-    paths = [os.path.dirname(str(noise.__file__)), str(ROOT)]
-    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+    from support.initial_noise import sitecustomize  # In this process.
+
+    directory = os.path.dirname(sitecustomize.__file__)  # In commands.
+    os.environ["PYTHONPATH"] = os.pathsep.join([directory, str(ROOT)])
 
 
 def pytest_configure() -> None:

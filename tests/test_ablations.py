@@ -157,8 +157,9 @@ def test_left_to_right_model_is_fine_tuned(
     for name, number in (("train", 200), ("dev", 50)):
         rows = ["text,label"]
         for _ in range(number):
-            words = rng.choices(WORDS, k=rng.randint(2, 8))
-            rows.append(f"{' '.join(words)},{WORDS.index(words[0]) % 2}")
+            first = rng.choice(WORDS[:4])
+            words = [first, *rng.choices(WORDS[4:], k=rng.randint(1, 7))]
+            rows.append(f"{' '.join(words)},{WORDS.index(first) % 2}")
         (tmp_path / f"{name}.csv").write_text("\n".join(rows) + "\n")
 
     flags = {
@@ -167,7 +168,7 @@ def test_left_to_right_model_is_fine_tuned(
         "init_checkpoint": str(left_to_right),
         "may_skip": "^cls/",
         "max_seq_length": 16,
-        "learning_rate": 3e-3,
+        "learning_rate": 1e-3,
         "save_checkpoints_steps": 1000,
         "do_train": True,
     }
@@ -178,9 +179,8 @@ def test_left_to_right_model_is_fine_tuned(
     assert read_json(output / "eval_results.json")["accuracy"] > 0.9
     assert read_json(output / "bert_config.json")["is_left_to_right"] is True
     predictor = Predictor.from_dir(str(output))
-    answers = predictor(f"{word} w0 w1 w2 w3" for word in WORDS)
-    is_right = [int(a["label"]) == n % 2 for n, a in enumerate(answers)]
-    assert np.mean(is_right) > 0.8
+    answers = predictor([f"{word} w9 w8 w7 w6" for word in WORDS[:4]])
+    assert [answer["label"] for answer in answers] == ["0", "1", "0", "1"]
     # Without the flag a model is trained for both directions, with a warning.
     review_runs.run(inputs, tmp_path / "both", num_train_epochs=0.1, **flags)
     [warning] = [r for r in caplog.records if "is_left_to_right" in r.msg]

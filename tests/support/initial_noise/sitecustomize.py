@@ -11,6 +11,7 @@ import os
 
 import keras
 import numpy as np
+import tf_keras
 
 from official_bert.training import loop
 
@@ -24,14 +25,16 @@ def _add_noise(weights):
 
 def _train(train, trainer, batches, start, *others):
     if start.step == 0:
-        _add_noise(trainer.weights.values())
+        _add_noise(trainer.trained)
     train(trainer, batches, start, *others)
 
 
-def _fit(fit, model, *arguments, **named):
+def _fit(model, fit, *arguments, **named):
     _add_noise(model.trainable_variables)
     return fit(model, *arguments, **named)
 
 
 loop.train = functools.partial(_train, loop.train)
-keras.Model.fit = functools.partialmethod(_fit, keras.Model.fit)
+for library in (keras, tf_keras):
+    fit = functools.partialmethod(_fit, library.Model.fit)
+    library.Model.fit = fit
