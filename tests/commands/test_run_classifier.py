@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import types
 
 import numpy as np
 import pytest
@@ -18,10 +17,11 @@ from official_bert.errors import InputError
 from official_bert.inputs import datasets
 from official_bert.modeling.finetuning_models import SequenceClassifier
 from official_bert.options import RunClassifier
+from official_bert.runs import checkpoints as run_directory
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.tasks import task
 from official_bert.tasks.text import TextTask
-from official_bert.training import evaluate, finetune, loop, output_layer
+from official_bert.training import evaluate, loop, output_layer
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +45,11 @@ def copy(trained, folder):
     shutil.copytree(trained, folder / "copy")
     yield "copy"
     shutil.rmtree(folder / "copy")
+
+
+@pytest.fixture
+def without_training(monkeypatch):
+    monkeypatch.setattr(loop, "train", lambda *_: None)
 
 
 def scores(output):
@@ -297,11 +302,14 @@ def test_output_layer_is_loaded_only_for_targets_in_the_same_unit(
         (0, 0, None),
     ],
 )
-def test_too_few_evaluations_are_a_warning(every, patience, message, caplog):
-    options = types.SimpleNamespace(eval_every=every, early_stopping=patience)
-    finetune._warn_of_few_evaluations(options, num_steps=31)
-    assert bool(caplog.text) == bool(message)
-    assert re.search(message or "", caplog.text)
+def test_too_few_evaluations_are_a_warning(
+    folder, tmp_path, without_training, caplog, every, patience, message
+):
+    flags = {"eval_every": every, "early_stopping": patience}
+    run(folder, tmp_path, do_train=True, num_train_epochs=3.1, **flags)
+    warnings = [text for text in caplog.messages if "evaluation" in text]
+    assert len(warnings) == bool(message)
+    assert re.search(message or "", "".join(warnings))
 
 
 SEVEN = {"eval_batch_size": 7, "distribution_strategy": "mirrored"}
@@ -371,28 +379,26 @@ def test_flags_set_the_schedule_the_seed_and_the_rates_of_layers(
     assert seen["scales"]["output_weights"] == 1.0
 
 
+SHORT = {"nsp": "none", "max_seq_length": 16}
+
+
 @pytest.mark.parametrize(
-    ("trained", "warns"),
+    ("trained", "checkpoint", "warns"),
     [
-        ({"nsp": "none", "max_seq_length": 64}, True),
-        ({"nsp": "none", "max_seq_length": 128}, False),
+        (SHORT, "model.ckpt-5", True),
+        (SHORT, "", True),
+        (SHORT | {"max_seq_length": 32}, "", False),
         # A second stage: earlier stages may have had longer sequences.
-        (
-            {"nsp": "none", "max_seq_length": 64, "init_checkpoint": "first"},
-            False,
-        ),
-        ({"task_name": "mrpc", "max_seq_length": 64}, False),
+        (SHORT | {"init_checkpoint": "first"}, "", False),
+        ({"task_name": "mrpc", "max_seq_length": 16}, "", False),
     ],
 )
 def test_positions_that_pretraining_did_not_reach_are_a_warning(
-    tmp_path, caplog, trained, warns
+    folder, tmp_path, without_training, caplog, trained, checkpoint, warns
 ):
     text = json.dumps({"options": trained})
     (tmp_path / "train_options.json").write_text(text)
-    for checkpoint in (tmp_path, tmp_path / "model.ckpt-5"):
-        options = types.SimpleNamespace(
-            init_checkpoint=str(checkpoint), max_seq_length=128
-        )
-        caplog.clear()
-        finetune._warn_of_untrained_positions(options)
-        assert ("sequences of 64 tokens" in caplog.text) == warns
+    run_directory.save(str(tmp_path), 5, random_weights(), None, keep=1)
+    flags = {"init_checkpoint": str(tmp_path / checkpoint)}
+    run(folder, tmp_path / "out", do_train=True, **flags)
+    assert ("sequences of 16 tokens" in caplog.text) == warns
