@@ -1,16 +1,16 @@
 """The committed extracts equal the complete recordings."""
 
 import json
-import runpy
 
 import numpy as np
 import pytest
 from support import recorded
 
+from tools.golden import make_extracts
+
 
 def extract(golden, name):
-    script = recorded.EXTRACT / "make_extracts.py"
-    return runpy.run_path(str(script))[name](golden)
+    return getattr(make_extracts, name)(golden)
 
 
 @pytest.mark.parametrize("name", ["bert_config", "tokenization"])

@@ -1,6 +1,6 @@
 """Creates `transformers/`: models saved by transformers, and their outputs.
 
-  TRANSFORMERS_PYTHON tests/golden/make_transformers.py
+  TRANSFORMERS_PYTHON tools/golden/make_transformers.py
 
 Run with a Python that has transformers and PyTorch; made with transformers
 5.23.0. `names.json` holds the names and shapes of the arrays of each class,
@@ -13,8 +13,8 @@ import pathlib
 import sys
 import tempfile
 
-HERE = pathlib.Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
+TESTS = pathlib.Path(__file__).parents[2] / "tests"
+sys.path.insert(0, str(TESTS))
 
 CLASSES = [
     "BertModel",
@@ -34,7 +34,7 @@ def main() -> None:
     from safetensors.numpy import load_file
     from support import transformers_process as side
 
-    directory = HERE / "transformers"
+    directory = TESTS / "golden" / "transformers"
     (directory / "pretraining").mkdir(parents=True, exist_ok=True)
     listed = {}
     for name in CLASSES:

@@ -1,6 +1,6 @@
 """Writes extracts of the recorded results of the original implementation.
 
-  python tests/golden/make_extracts.py GOLDEN_DIRECTORY
+  python tools/golden/make_extracts.py GOLDEN_DIRECTORY
 
 Weights are not kept: `support/recorded.py` computes them.
 """
@@ -16,14 +16,16 @@ from typing import Any
 
 import numpy as np
 
-HERE = pathlib.Path(__file__).parent
+GOLDEN = pathlib.Path(__file__).parents[2] / "tests" / "golden"
 VOCABULARIES = ("uncased", "multi_cased")
 
 
 def bert_config(golden: pathlib.Path) -> dict[str, Any]:
     """Returns {case: [outcome, value]} and the numbers of weights."""
-    about = ("BertConfig", "from_json_file", "get_activation('")
-    about += ("get_activation(None",)
+    about = (
+        *("BertConfig", "from_json_file", "get_activation('"),
+        "get_activation(None",
+    )
     cases = json.loads((golden / "misc.json").read_text())["cases"]
     parameters = {}
     for name in ("base", "relu", "real_size"):
@@ -125,13 +127,14 @@ def tokenization(golden: pathlib.Path) -> dict[str, Any]:
 
 def main(golden: pathlib.Path) -> None:
     text = json.dumps(bert_config(golden), indent=1)
-    (HERE / "bert_config.json").write_text(text + "\n")
-    np.savez_compressed(HERE / "model.npz", **model(golden))
-    np.savez_compressed(HERE / "finetuning.npz", **finetuning(golden))
+    (GOLDEN / "bert_config.json").write_text(text + "\n")
+    for name, extract in (("model", model), ("finetuning", finetuning)):
+        arrays: Any = extract(golden)
+        np.savez_compressed(GOLDEN / f"{name}.npz", **arrays)
     # One record per line, for readable differences.
     text = json.dumps(tokenization(golden), separators=(",", ":"))
     text = text.replace('},{"', '},\n{"')
-    (HERE / "tokenization.json").write_text(text + "\n")
+    (GOLDEN / "tokenization.json").write_text(text + "\n")
 
 
 if __name__ == "__main__":

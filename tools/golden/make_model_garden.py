@@ -1,6 +1,6 @@
 """Creates `model_garden/`: Model Garden checkpoints and their outputs.
 
-  MODEL_GARDEN_PYTHON tests/golden/make_model_garden.py
+  MODEL_GARDEN_PYTHON tools/golden/make_model_garden.py
 
 Run with a Python that has tf-models-official; made with 2.19.1. There are
 BertEncoderV2 and the older BertEncoder, each alone and in a pretrainer.
@@ -9,12 +9,13 @@ BertEncoderV2 and the older BertEncoder, each alone and in a pretrainer.
 import os
 import pathlib
 import sys
+from typing import Any
 
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-HERE = pathlib.Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
+TESTS = pathlib.Path(__file__).parents[2] / "tests"
+sys.path.insert(0, str(TESTS))
 
 
 def main() -> None:
@@ -24,7 +25,7 @@ def main() -> None:
     from official.nlp.modeling import layers, models, networks
     from support.transformers_process import INPUTS, SIZES
 
-    directory = HERE / "model_garden"
+    directory = TESTS / "golden" / "model_garden"
     directory.mkdir(exist_ok=True)
     gelu = tf_utils.get_activation("gelu")
     sizes = {
@@ -47,7 +48,7 @@ def main() -> None:
     with_positions = {**inputs, "masked_lm_positions": positions}
     outputs = {}
 
-    def save(name, saved_as, model, call):
+    def save(name: str, saved_as: str, model: Any, call: Any) -> None:
         call()
         random = np.random.default_rng(len(name))
         for weight in model.variables:
