@@ -14,7 +14,7 @@ the output directory.
 import os
 import shlex
 import sys
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, missing_package
@@ -56,6 +56,84 @@ CONFIG = BertConfig(
     hidden_dropout_prob=0.0,
     attention_probs_dropout_prob=0.0,
 )
+
+# {title of a chapter: its steps}. A step is a title, a file that exists if it
+# has succeeded, and a command. The records and the training of chapter 3 must
+# have the same {shape}.
+_SHAPE = "--nsp=none --max_seq_length=32 --max_predictions_per_seq=5"
+STEPS = {
+    "1. The model of data/bert_tiny, --model={model}": """
+Fill in the blanks
+{demo}/blanks.jsonl
+predict.py --fill_mask --model={model}
+    --input_file={demo}/blanks.txt --output_file={demo}/blanks.jsonl
+
+Draw the attention between the tokens of two sentences
+{demo}/attention.html
+visualize_attention.py --model={model} --text_a={text_a} --text_b={text_b}
+    --output_file={demo}/attention.html""",
+    "2. Fine-tuning": """
+Swap two words in half of the sentences of Python's English
+{demo}/word_order/sentences.tsv
+data/python_word_order.py --output_dir={demo}/word_order
+
+Are the words in order?
+{demo}/finetuning/pretrained/{metrics}
+run_classifier.py --model={model}
+    --train_file={demo}/word_order/sentences.tsv --learning_rate=3e-4
+    --num_train_epochs=2 --output_dir={demo}/finetuning/pretrained
+
+Train the same task from random weights
+{demo}/finetuning/random/{metrics}
+run_classifier.py --model={model} --init_checkpoint=
+    --train_file={demo}/word_order/sentences.tsv --learning_rate=3e-4
+    --num_train_epochs=2 --output_dir={demo}/finetuning/random
+
+Predict new sentences
+{demo}/sentences.jsonl
+predict.py --model_dir={demo}/finetuning/pretrained
+    --input_file={demo}/sentences.txt --output_file={demo}/sentences.jsonl""",
+    "3. Pre-training from scratch": """
+Extract the English text from Python's source code
+{data}/held_out.txt
+data/python_english.py --output_dir={data}
+
+Learn a vocabulary
+{data}/vocab.txt
+build_vocab.py --input_file={data}/train.txt --vocab_size={vocab_size}
+    --vocab_file={data}/vocab.txt
+
+Text to records
+{data}/train.tfrecord
+create_pretraining_data.py --input_file={data}/train.txt
+    --vocab_file={data}/vocab.txt --output_file={data}/train.tfrecord
+    --dupe_factor=1 --masking=dynamic {shape}
+
+Text to records, masked: the held-out documents
+{data}/held_out.tfrecord
+create_pretraining_data.py --input_file={data}/held_out.txt
+    --vocab_file={data}/vocab.txt --output_file={data}/held_out.tfrecord
+    --dupe_factor=1 {shape}
+
+Pre-train
+{data}/model/{last_checkpoint}.index
+run_pretraining.py --do_train --input_file={data}/train.tfrecord
+    --bert_config_file={data}/bert_config.json
+    --vocab_file={data}/vocab.txt {shape} --learning_rate=1e-3
+    --num_train_steps={num_train_steps} --num_warmup_steps={num_warmup_steps}
+    --output_dir={data}/model
+
+Evaluate the initial weights on the held-out documents
+{data}/untrained/{metrics_text}
+run_pretraining.py --do_eval --init_checkpoint={data}/model/{first_checkpoint}
+    {shape} --input_file={data}/held_out.tfrecord
+    --bert_config_file={data}/bert_config.json --output_dir={data}/untrained
+
+Evaluate the model on the held-out documents
+{data}/model/{metrics_text}
+run_pretraining.py --do_eval {shape} --input_file={data}/held_out.tfrecord
+    --bert_config_file={data}/bert_config.json --output_dir={data}/model""",
+}
 
 NEXT = """\
 Next, fine-tune on your own CSV file. Here, it has the columns review and
@@ -130,145 +208,29 @@ def run(step: Step) -> None:
 
 def chapters(directory: str) -> dict[str, list[Step]]:
     """Returns all steps in order, by the title of their chapter."""
-    first = f"1. The model of data/bert_tiny, --model={MODEL}"
-    return {
-        first: model_steps(directory),
-        "2. Fine-tuning": finetuning_steps(directory),
-        "3. Pre-training from scratch": pretraining_steps(directory),
+    values: dict[str, Any] = {
+        "demo": directory,
+        "data": f"{directory}/pretraining",
+        "model": MODEL,
+        "text_a": TEXT_A,
+        "text_b": TEXT_B,
+        "vocab_size": CONFIG.vocab_size,
+        "num_train_steps": NUM_TRAIN_STEPS,
+        "num_warmup_steps": NUM_TRAIN_STEPS // 10,
+        "first_checkpoint": file_names.checkpoint(0),
+        "last_checkpoint": file_names.checkpoint(NUM_TRAIN_STEPS),
+        "metrics": file_names.METRICS,
+        "metrics_text": file_names.METRICS_TEXT,
     }
 
+    def parse(text: str) -> Step:
+        title, result, command = text.strip().split("\n", 2)
+        words = command.replace("{shape}", _SHAPE).split()
+        # Formatted last, because values may contain spaces.
+        filled = [word.format(**values) for word in words]
+        return Step(title, result.format(**values), filled)
 
-def model_steps(directory: str) -> list[Step]:
-    """Returns the steps that use the model as it is."""
-    fill = ["predict.py", "--fill_mask", f"--model={MODEL}"]
-    page = f"{directory}/attention.html"
-    return [
-        prediction_step(f"{directory}/blanks.txt", "Fill in the blanks", *fill),
-        Step(
-            "Draw the attention between the tokens of two sentences",
-            page,
-            [
-                "visualize_attention.py",
-                f"--model={MODEL}",
-                f"--text_a={TEXT_A}",
-                f"--text_b={TEXT_B}",
-                f"--output_file={page}",
-            ],
-        ),
-    ]
-
-
-def prediction_step(examples: str, title: str, *command: str) -> Step:
-    """Returns the step that predicts examples of `write_inputs`."""
-    answers = os.path.splitext(examples)[0] + ".jsonl"
-    flags = [f"--input_file={examples}", f"--output_file={answers}"]
-    return Step(title, answers, [*command, *flags])
-
-
-def finetuning_steps(directory: str) -> list[Step]:
-    """Returns the steps from labelled sentences to predictions of new ones."""
-    data = f"{directory}/word_order"
-    runs = f"{directory}/finetuning"
-
-    def train(title: str, output: str, *more_flags: str) -> Step:
-        return Step(
-            title,
-            f"{output}/{file_names.METRICS}",
-            [
-                "run_classifier.py",
-                f"--model={MODEL}",
-                *more_flags,
-                f"--train_file={data}/sentences.tsv",
-                "--learning_rate=3e-4",
-                "--num_train_epochs=2",
-                f"--output_dir={output}",
-            ],
-        )
-
-    return [
-        Step(
-            "Swap two words in half of the sentences of Python's English",
-            f"{data}/sentences.tsv",
-            ["data/python_word_order.py", f"--output_dir={data}"],
-        ),
-        train("Are the words in order?", f"{runs}/pretrained"),
-        train(
-            "Train the same task from random weights",
-            f"{runs}/random",
-            "--init_checkpoint=",
-        ),
-        prediction_step(
-            f"{directory}/sentences.txt",
-            "Predict new sentences",
-            "predict.py",
-            f"--model_dir={runs}/pretrained",
-        ),
-    ]
-
-
-def pretraining_steps(directory: str) -> list[Step]:
-    """Returns the steps from text to a pre-trained model."""
-    data = f"{directory}/pretraining"
-    vocab_file = f"--vocab_file={data}/vocab.txt"
-    # Records and training must have the same values of these flags.
-    last_checkpoint = file_names.checkpoint(NUM_TRAIN_STEPS)
-    shape = ["--nsp=none", "--max_seq_length=32", "--max_predictions_per_seq=5"]
-
-    def records(title: str, name: str, *more_flags: str) -> Step:
-        output = f"{data}/{name}.tfrecord"
-        text = f"--input_file={data}/{name}.txt"
-        command = ["create_pretraining_data.py", text, vocab_file]
-        flags = [f"--output_file={output}", "--dupe_factor=1"]
-        return Step(title, output, [*command, *flags, *more_flags, *shape])
-
-    def evaluation(title: str, name: str, *more_flags: str) -> Step:
-        command = ["run_pretraining.py", "--do_eval", *more_flags, *shape]
-        flags = [
-            f"--input_file={data}/held_out.tfrecord",
-            f"--bert_config_file={data}/bert_config.json",
-            f"--output_dir={data}/{name}",
-        ]
-        result = f"{data}/{name}/{file_names.METRICS_TEXT}"
-        return Step(title, result, command + flags)
-
-    return [
-        Step(
-            "Extract the English text from Python's source code",
-            f"{data}/held_out.txt",
-            ["data/python_english.py", f"--output_dir={data}"],
-        ),
-        Step(
-            "Learn a vocabulary",
-            f"{data}/vocab.txt",
-            [
-                "build_vocab.py",
-                f"--input_file={data}/train.txt",
-                f"--vocab_size={CONFIG.vocab_size}",
-                vocab_file,
-            ],
-        ),
-        records("Text to records", "train", "--masking=dynamic"),
-        records("Text to records, masked: the held-out documents", "held_out"),
-        Step(
-            "Pre-train",
-            f"{data}/model/{last_checkpoint}.index",
-            [
-                "run_pretraining.py",
-                "--do_train",
-                f"--input_file={data}/train.tfrecord",
-                f"--bert_config_file={data}/bert_config.json",
-                vocab_file,
-                *shape,
-                "--learning_rate=1e-3",
-                f"--num_train_steps={NUM_TRAIN_STEPS}",
-                f"--num_warmup_steps={NUM_TRAIN_STEPS // 10}",
-                f"--output_dir={data}/model",
-            ],
-        ),
-        evaluation(
-            "Evaluate the initial weights on the held-out documents",
-            "untrained",
-            f"--init_checkpoint={data}/model/{file_names.checkpoint(0)}",
-        ),
-        evaluation("Evaluate the model on the held-out documents", "model"),
-    ]
+    return {
+        chapter.format(**values): [*map(parse, text.split("\n\n"))]
+        for chapter, text in STEPS.items()
+    }

@@ -282,8 +282,8 @@ def _read_csv(path: str) -> Iterator[_NumberedCells]:
     delimiter = _delimiter(first_lines)
     skips_row = _SEPARATOR.match(first_lines[0]) is not None
     if delimiter != ",":
-        message = "%s: columns are separated by %r"
-        _log_once(logging.INFO, message, path, delimiter)
+        message = f"{path}: columns are separated by {delimiter!r}"
+        _log_once(logging.INFO, message)
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     line, advice = 1, ""  # `line` is the one on which a row begins.
     try:
@@ -338,9 +338,9 @@ def _first_rows(lines: Sequence[str], delimiter: str) -> list[list[str]]:
 
 
 def csv_style(path: str) -> tuple[str, str]:
-    """Returns how to write a table like this one in CSV.
+    """Returns a CSV's delimiter and byte-order mark, for similar output.
 
-    Returns "," or ";", and the byte-order mark or "". Spreadsheet programs in
+    The delimiter is "," or ";", the mark may be "". Spreadsheet programs in
     many countries need a semicolon and this mark.
     """
     first, *others = _first_lines(f"{s}\n" for s in files.read_lines(path))
@@ -374,8 +374,11 @@ def _name_cells(
             first_empty = first_empty or line
             continue
         if first_empty:  # Not at the end, where spreadsheets write such rows.
-            message = "%s:%d: the row is empty. Empty rows are ignored"
-            _log_once(logging.WARNING, message, path, first_empty)
+            _log_once(
+                logging.WARNING,
+                f"{path}:{first_empty}: the row is empty. Empty rows are "
+                "ignored",
+            )
         if not width:
             width, advice = len(cells), _separator_advice(cells) or advice
             if has_header:

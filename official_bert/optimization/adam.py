@@ -111,7 +111,7 @@ class AdamWeightDecay:
         return norm, rate
 
     def _clip(self, norm: Any) -> Any:
-        """Returns the factor of the gradients; not finite if `norm` is not."""
+        """Returns the clipping factor; not finite if `norm` is not."""
         if self.clip_norm is None:
             return tf.ones_like(norm)
         clip = self.clip_norm * tf.minimum(1.0 / norm, 1.0 / self.clip_norm)
@@ -129,11 +129,11 @@ class AdamWeightDecay:
         for weight, gradient in zip(self.weights, gradients, strict=True):
             if gradient is None:
                 continue
-            slots = [self.slots[f"{weight.path}/{m}"] for m in self.moments]
+            m, v = (self.slots[f"{weight.path}/{m}"] for m in self.moments)
             strategy.extended.update(
                 weight.value,
                 self._update_if,
-                args=(is_finite, rate, gradient, *slots, clip),
+                args=(is_finite, m, v, gradient, clip, rate),
                 kwargs={"path": weight.path},
                 group=False,
             )
@@ -142,19 +142,24 @@ class AdamWeightDecay:
         )
 
     def _update_if(
-        self, weight: Any, is_finite: Any, rate: Any, *others: Any, path: str
+        self,
+        weight: Any,
+        is_finite: Any,
+        m: Any,
+        v: Any,
+        gradient: Any,
+        clip: Any,
+        rate: Any,
+        path: str,
     ) -> None:
-        """Updates one weight, unless `is_finite` is given and false.
-
-        `others` are the last arguments of `_update`.
-        """
+        """Updates one weight, unless `is_finite` is given and false."""
         rate *= self.rate_scales.get(path, 1.0)
         is_large = weight.shape.num_elements() >= _MIN_SIZE_FOR_XLA
         compiles = is_large and ":CPU:" in weight.device
         update = self._compiled_update if compiles else self._update
 
         def run_update() -> Any:
-            update(self.decays(path), weight, rate, *others)
+            update(weight, m, v, gradient, clip, rate, self.decays(path))
             return tf.constant(True)
 
         if is_finite is None:
@@ -164,13 +169,13 @@ class AdamWeightDecay:
 
     def _update(
         self,
-        decays: bool,
         weight: Any,
-        rate: Any,
-        gradient: Any,
         m: Any,
         v: Any,
+        gradient: Any,
         clip: Any,
+        rate: Any,
+        decays: bool,
     ) -> None:
         """Computes the formulas in the docstring of the class."""
         gradient *= clip

@@ -26,5 +26,5 @@ def write(output_dir: str) -> list[str]:
         if matrices:
             written += confusion_matrix.draw(output_dir, matrices)
     for path in written:
-        logging.info("Wrote %s", path)
+        logging.info(f"Wrote {path}")
     return written

@@ -28,7 +28,7 @@ _STYLE: Any = {
     "legend.frameon": False,
     "lines.markersize": 4,
     "svg.hashsalt": "official_bert",
-    # A label with two `$` is not a formula.
+    # Otherwise, `$...$` in a label is a formula.
     "text.parse_math": False,
     "xtick.color": "#5b6676",
     "ytick.color": "#5b6676",

@@ -129,11 +129,10 @@ def _read_file(path: str) -> tuple[float, Scalars]:
     records = [*event_file_loader.RawEventFileLoader(path).Load()]
     end = sum(len(record) + _RECORD_OVERHEAD for record in records)
     if end < size:
-        message = (
-            "%s: data from byte %d of %d on is not drawn. The file is damaged "
-            "there, or a killed run stopped writing."
+        logging.warning(
+            f"{path}: data from byte {end} of {size} on is not drawn. The file "
+            "is damaged there, or a killed run stopped writing."
         )
-        logging.warning(message, path, end, size)
     start = 0.0
     scalars: Scalars = {}
     for event in map(event_file_loader.event_pb2.Event.FromString, records):

@@ -31,7 +31,7 @@ from official_bert.pretraining_data import (
     sentences,
 )
 from official_bert.pretraining_data.corpus import Corpus
-from official_bert.pretraining_data.instance_packing import Columns
+from official_bert.pretraining_data.instance_packing import FeatureArrays
 from official_bert.pretraining_data.segment_pairs import Pair
 from official_bert.pretraining_data.settings import Settings
 
@@ -53,7 +53,7 @@ def run(options: CreatePretrainingData) -> None:
     for name in options.output_files():
         files.make_directory(os.path.dirname(name) or ".")
     names = files.expand(options.input_file)
-    logging.info("Reading %s", listed(names))
+    logging.info(f"Reading {listed(names)}")
     # SIGTERM, for example from a scheduler, cleans up like Ctrl-C.
     with signals.temporary_handler(_exit, signal.SIGTERM):
         if options.runner:
@@ -116,7 +116,7 @@ def create_instances(
         for pair in segment_pairs.document_pairs(
             document, index, len(documents), options, rng
         ):
-            if segment_pairs.lacks_segment(pair, options):
+            if not isinstance(pair, Pair):
                 pair = segment_pairs.add_random_segment(
                     pair, documents, options, rng
                 )
@@ -148,7 +148,7 @@ def _candidates(pair: Pair, is_continuation: list[bool]) -> list[Sequence[int]]:
 
 def feature_batches(
     instances: Iterable[Instance], text: Corpus, settings: Settings
-) -> Iterator[Columns]:
+) -> Iterator[FeatureArrays]:
     """Yields the features of instances in batches."""
     remaining = iter(instances)
     while batch := [*itertools.islice(remaining, instance_records.BATCH_SIZE)]:

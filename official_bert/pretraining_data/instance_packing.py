@@ -24,14 +24,14 @@ import numpy.typing as npt
 from official_bert.inputs import schemas
 
 # {feature: int or float32 [n, length]}
-Columns = Mapping[str, npt.NDArray[Any]]
+FeatureArrays = Mapping[str, npt.NDArray[Any]]
 
 # The number of batches, of 512 instances each, that are packed together. On
 # Wikipedia, eight leave 0.1% padding; more batches reduce this only slightly.
 _BATCHES_PER_PACK = 8
 
 # The remaining room for tokens and for predictions, and the instances.
-_Row = tuple[int, int, tuple[int, ...]]
+_OpenRecord = tuple[int, int, tuple[int, ...]]
 
 
 class Limits(NamedTuple):
@@ -51,11 +51,11 @@ def best_fit(
     Returns the indices of the instances in each row, ascending. Rows are sorted
     by their first instances, so they are in random order if the instances are.
     """
-    rows: list[_Row] = []  # The fullest first.
+    rows: list[_OpenRecord] = []  # The fullest first.
     by_room = operator.itemgetter(0)
     for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         length, count = lengths[index], counts[index]
-        row: _Row = limits.max_seq_length, limits.max_predictions_per_seq, ()
+        row: _OpenRecord = *limits[:2], ()
         first = bisect.bisect_left(rows, length, key=by_room)
         for place in range(first, len(rows)):
             _, room_for_predictions, members = rows[place]
@@ -70,8 +70,8 @@ def best_fit(
 
 
 def pack_batches(
-    batches: Iterable[Columns], limits: Limits
-) -> Iterator[Columns]:
+    batches: Iterable[FeatureArrays], limits: Limits
+) -> Iterator[FeatureArrays]:
     """Packs a few batches at a time, in bounded memory.
 
     All batches except the last must have the same size, which packed batches
@@ -92,18 +92,18 @@ def pack_batches(
             }
 
 
-def pack(columns: Columns, limits: Limits) -> Columns:
+def pack(features: FeatureArrays, limits: Limits) -> FeatureArrays:
     """Turns features of instances into features of `packed_schema`."""
-    is_masked = "masked_lm_weights" in columns
+    is_masked = "masked_lm_weights" in features
     if is_masked:
         schema = schemas.pretraining_schema(*limits[:2])
-        masked = np.count_nonzero(columns["masked_lm_weights"], axis=1)
+        masked = np.count_nonzero(features["masked_lm_weights"], axis=1)
     else:
         schema = schemas.unmasked_schema(limits.max_seq_length)
-        masked = columns["num_to_predict"][:, 0]
+        masked = features["num_to_predict"][:, 0]
     schema = schemas.packed_schema(schema, limits.max_sequences_per_row)
     counts = masked.tolist()
-    lengths = np.count_nonzero(columns["input_mask"], axis=1).tolist()
+    lengths = np.count_nonzero(features["input_mask"], axis=1).tolist()
     rows = best_fit(lengths, counts, limits)
     packed = {
         name: np.zeros((len(rows), f.length), "f4" if f.is_float else "i4")
@@ -113,7 +113,7 @@ def pack(columns: Columns, limits: Limits) -> Columns:
         start = first = 0  # The next token and prediction of the row.
         for place, member in enumerate(members):
             length, count = lengths[member], counts[member]
-            instance = {name: columns[name][member] for name in columns}
+            instance = {name: features[name][member] for name in features}
             tokens = row, slice(start, start + length)
             packed["input_ids"][tokens] = instance["input_ids"][:length]
             packed["segment_ids"][tokens] = instance["segment_ids"][:length]

@@ -15,7 +15,7 @@ from official_bert.io import files
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import instance_packing, masking
 from official_bert.pretraining_data.corpus import Corpus, Ints, Offsets
-from official_bert.pretraining_data.instance_packing import Columns
+from official_bert.pretraining_data.instance_packing import FeatureArrays
 from official_bert.pretraining_data.settings import Settings
 
 # Instances processed together; more do not fit into the processor's cache.
@@ -23,6 +23,9 @@ BATCH_SIZE = 512
 
 # If a larger share of the text is in no instance, there is a warning.
 _MAX_SHARE_DROPPED = 0.5
+
+# The columns of both segments in arrays of pairs.
+_STARTS, _ENDS = [0, 2], [1, 3]
 
 _Bools = npt.NDArray[np.bool_]
 
@@ -48,7 +51,8 @@ def make_layout(pairs: Offsets, max_seq_length: int) -> Layout:
 
     The first columns of `pairs` are the fields of `segment_pairs.Pair`.
     """
-    length_a, length_b = (pairs[:, 1:4:2] - pairs[:, 0:4:2]).T[..., np.newaxis]
+    lengths = pairs[:, _ENDS] - pairs[:, _STARTS]
+    length_a, length_b = lengths.T[..., np.newaxis]
     first_sep = 1 + length_a
     last_sep = first_sep + np.where(length_b > 0, 1 + length_b, 0)
     places = np.arange(max_seq_length)
@@ -66,7 +70,7 @@ def make_sequences(corpus: Corpus, pairs: Offsets, settings: Settings) -> Ints:
     # [SEP] stays where no other token replaces it.
     input_ids = np.where(layout.is_token, vocab["[SEP]"], 0).astype(np.int32)
     input_ids[:, 0] = vocab["[CLS]"]
-    starts, ends = pairs[:, 0:4:2].ravel(), pairs[:, 1:4:2].ravel()
+    starts, ends = pairs[:, _STARTS].ravel(), pairs[:, _ENDS].ravel()
     input_ids[layout.is_maskable] = corpus.tokens(starts, ends)
     return input_ids
 
@@ -76,7 +80,7 @@ def make_features(
     input_ids: Ints,
     masked: masking.MaskedTokens | None,
     settings: Settings,
-) -> Columns:
+) -> FeatureArrays:
     """Masks sequences in place; returns features of `pretraining_schema`.
 
     If `masked` is None, masks nothing and returns features of
@@ -98,7 +102,7 @@ def make_features(
 
 def _mask(
     input_ids: Ints, masked: masking.MaskedTokens, settings: Settings
-) -> Columns:
+) -> FeatureArrays:
     rows, positions, replacements = masked
     labels = input_ids[rows, positions]
     is_kept = replacements == masking.KEEP
@@ -116,7 +120,7 @@ def _mask(
 
 def _word_features(
     input_ids: Ints, layout: Layout, settings: Settings
-) -> Columns:
+) -> FeatureArrays:
     is_continuation = settings.is_continuation[input_ids]
     is_start = masking.word_starts(layout.is_maskable, is_continuation)
     starts = np.where(is_start, np.arange(input_ids.shape[1]), 0)
@@ -135,7 +139,7 @@ class EncodedRecords(NamedTuple):
 
 
 def encode(
-    batches: Iterable[Columns], settings: Settings
+    batches: Iterable[FeatureArrays], settings: Settings
 ) -> Iterator[EncodedRecords]:
     """Encodes batches of features; records go to the output files in turn."""
     options = settings.options
@@ -148,33 +152,35 @@ def encode(
         batches = instance_packing.pack_batches(batches, limits)
     num_files = len(options.output_files())
     num_records = 0
-    for columns in batches:
+    for features in batches:
         if options.masking == "dynamic":
-            columns = _with_masking(columns, settings.dynamic_masking)
-        records = list(tfrecords.encode_examples(columns))
+            features = _with_masking(features, settings.dynamic_masking)
+        records = list(tfrecords.encode_examples(features))
         firsts = [(i - num_records) % num_files for i in range(num_files)]
         data = [
             tfrecords.join(records[first::num_files], options.compress)
             for first in firsts
         ]
-        yield EncodedRecords(data, _count(columns, options))
+        yield EncodedRecords(data, _count(features, options))
         num_records += len(records)
 
 
-def _count(columns: Columns, options: CreatePretrainingData) -> Counter[str]:
+def _count(
+    features: FeatureArrays, options: CreatePretrainingData
+) -> Counter[str]:
     """Counts records, instances, and tokens without padding.
 
     `kept` counts the tokens of the text that instances of their own document
     contain: all tokens except [CLS], [SEP] and random segments B.
     """
     # The number of each token's instance in the record, from 1; 0: padding.
-    instances = columns["input_mask"].astype(np.int64)
+    instances = features["input_mask"].astype(np.int64)
     num_instances = instances.max(axis=1).sum()
-    labels = columns["next_sentence_labels"].astype(np.bool_)
+    labels = features["next_sentence_labels"].astype(np.bool_)
     is_random = labels & (options.nsp == "next")
     is_random_token = np.take_along_axis(is_random, instances - 1, axis=1)
     # A random segment B, with the [SEP] after it.
-    is_other = columns["segment_ids"].astype(np.bool_) & is_random_token
+    is_other = features["segment_ids"].astype(np.bool_) & is_random_token
     num_own = np.count_nonzero((instances > 0) & ~is_other)
     num_special = num_instances * (2 if options.nsp == "none" else 3)
     num_special -= np.count_nonzero(is_random)  # These [SEP] are in `is_other`.
@@ -186,14 +192,16 @@ def _count(columns: Columns, options: CreatePretrainingData) -> Counter[str]:
     )
 
 
-def _with_masking(columns: Columns, values: schemas.Masking) -> Columns:
+def _with_masking(
+    features: FeatureArrays, values: schemas.Masking
+) -> FeatureArrays:
     """Adds the fields of a `Masking` as features; all records have the same."""
-    shape = len(columns["input_ids"]), 1
+    shape = len(features["input_ids"]), 1
     fields = {
         name: np.full(shape, value, "f4" if isinstance(value, float) else "i4")
         for name, value in values._asdict().items()
     }
-    return {**columns, **fields}
+    return {**features, **fields}
 
 
 def write(
@@ -232,19 +240,16 @@ def report(
 ) -> None:
     """Logs the number of records and the use of the text."""
     num_positions = counts["records"] * options.max_seq_length
+    padding = 1 - counts["tokens"] / num_positions
     logging.info(
-        "Wrote %d instances in %d records with %.1f%% padding to %s",
-        counts["instances"],
-        counts["records"],
-        100 - 100 * counts["tokens"] / num_positions,
-        listed(options.output_files()),
+        f"Wrote {counts['instances']} instances in {counts['records']} records "
+        f"with {padding:.1%} padding to {listed(options.output_files())}"
     )
     dropped = 1 - counts["kept"] / (options.dupe_factor * num_tokens_read)
-    logging.info("Dropped or truncated %.1f%% of the tokens", 100 * dropped)
+    logging.info(f"Dropped or truncated {dropped:.1%} of the tokens")
     if dropped > _MAX_SHARE_DROPPED:
         logging.warning(
             "Most of the text is in no instance, because lines are longer than "
-            "--max_seq_length=%d. Write one sentence per line, or use "
-            "--split_sentences",
-            options.max_seq_length,
+            f"--max_seq_length={options.max_seq_length}. Write one sentence "
+            "per line, or use --split_sentences"
         )

@@ -39,7 +39,7 @@ from official_bert.pretraining_data import (
     sentences,
 )
 from official_bert.pretraining_data.corpus import Corpus, Ints, Offsets
-from official_bert.pretraining_data.instance_packing import Columns
+from official_bert.pretraining_data.instance_packing import FeatureArrays
 from official_bert.pretraining_data.instance_records import (
     BATCH_SIZE,
     EncodedRecords,
@@ -291,15 +291,15 @@ def encode_sequences(
     # Equal keys are sorted by position, so that the order is always the same.
     order = np.lexsort((pairs[:, 0], pairs[:, _KEY]))
     batches = np.split(order, range(BATCH_SIZE, len(order), BATCH_SIZE))
-    columns = (
+    features = (
         _features(pairs[rows], sequences[rows], settings) for rows in batches
     )
-    return list(instance_records.encode(columns, settings))
+    return list(instance_records.encode(features, settings))
 
 
 def _features(
     pairs: KeyedPairs, input_ids: Ints, settings: Settings
-) -> Columns:
+) -> FeatureArrays:
     masked = None
     if settings.options.masking == "static":
         layout = instance_records.make_layout(pairs, input_ids.shape[1])

@@ -23,11 +23,7 @@ Document = Sequence[int]
 
 
 class Pair(NamedTuple):
-    """Two segments as spans of the corpus; B may be empty.
-
-    Until `add_random_segment` is called, the fields of a random B are not a
-    span, but the number of its document and its target length.
-    """
+    """Two segments as spans of the corpus; B may be empty."""
 
     start_a: int
     end_a: int
@@ -42,9 +38,14 @@ class Pair(NamedTuple):
         return self.end_a - self.start_a + (length_b + 3 if length_b else 2)
 
 
-def lacks_segment(pair: Pair, options: CreatePretrainingData) -> bool:
-    """Whether `add_random_segment` must still add segment B to a pair."""
-    return options.nsp == "next" and pair.is_random_next
+class IncompletePair(NamedTuple):
+    """A pair without its random segment B; see `add_random_segment`."""
+
+    start_a: int
+    end_a: int
+    document_b: int  # The index of the document of B.
+    target_length_b: int
+    is_random_next: bool = True
 
 
 def document_pairs(
@@ -53,11 +54,8 @@ def document_pairs(
     num_documents: int,
     options: CreatePretrainingData,
     rng: random.Random,
-) -> Iterator[Pair]:
-    """Yields the pairs whose segment A comes from the document at `index`.
-
-    With `--nsp=next`, some still lack segment B: see `lacks_segment`.
-    """
+) -> Iterator[Pair | IncompletePair]:
+    """Yields the pairs whose segment A comes from the document at `index`."""
     num_special = 2 if options.nsp == "none" else 3  # [CLS], [SEP], [SEP].
     max_num_tokens = options.max_seq_length - num_special
     target_length = max_num_tokens
@@ -65,6 +63,7 @@ def document_pairs(
     # short, because the model will also be fine-tuned on short texts.
     if rng.random() < options.short_seq_prob:
         target_length = rng.randint(2, max_num_tokens)
+    pairs: Iterator[Pair | IncompletePair]
     if options.nsp == "none":
         pairs = _single_segments(document, target_length)
     elif options.nsp == "sop":
@@ -72,24 +71,24 @@ def document_pairs(
     else:
         pairs = _next_pairs(document, index, num_documents, target_length, rng)
     for pair in pairs:
-        if lacks_segment(pair, options):
-            yield pair
-        else:
-            yield _truncate(pair, max_num_tokens, rng)
+        if isinstance(pair, Pair):
+            pair = _truncate(pair, max_num_tokens, rng)
+        yield pair
 
 
 def add_random_segment(
-    pair: Pair,
+    pair: IncompletePair,
     documents: Sequence[Document],
     options: CreatePretrainingData,
     rng: random.Random,
 ) -> Pair:
-    """Adds a random segment B, from `documents[pair.start_b]`."""
-    document = documents[pair.start_b]
+    """Adds a random segment B, from `documents[pair.document_b]`."""
+    document = documents[pair.document_b]
     start = rng.randint(0, len(document) - 2)
-    end = _reach(document, start, pair.end_b)
-    pair = pair._replace(start_b=document[start], end_b=document[end])
-    return _truncate(pair, options.max_seq_length - 3, rng)
+    end = _reach(document, start, pair.target_length_b)
+    span_b = document[start], document[end]
+    whole = Pair(pair.start_a, pair.end_a, *span_b, is_random_next=True)
+    return _truncate(whole, options.max_seq_length - 3, rng)
 
 
 def _next_pairs(
@@ -98,7 +97,7 @@ def _next_pairs(
     num_documents: int,
     target_length: int,
     rng: random.Random,
-) -> Iterator[Pair]:
+) -> Iterator[Pair | IncompletePair]:
     """Yields next sentence pairs: section 3.1, task 2 of the BERT paper."""
     start = 0
     while start < len(document) - 1:
@@ -108,18 +107,17 @@ def _next_pairs(
             middle = start + rng.randint(1, end - start - 1)
         span_a = document[start], document[middle]
 
-        is_random_next = end - start == 1 or rng.random() < 0.5
-        if is_random_next:
+        if end - start == 1 or rng.random() < 0.5:
             for _ in range(10):  # After ten tries, it may be the same document.
                 number = rng.randint(0, num_documents - 1)
                 if number != index:
                     break
-            span_b = number, target_length - (span_a[1] - span_a[0])
+            length_b = target_length - (span_a[1] - span_a[0])
+            yield IncompletePair(*span_a, number, length_b)
             start = middle  # The remaining sentences are used again.
         else:
-            span_b = document[middle], document[end]
+            yield Pair(*span_a, document[middle], document[end], False)
             start = end
-        yield Pair(*span_a, *span_b, is_random_next)
 
 
 def _ordered_pairs(

@@ -132,7 +132,10 @@ def report(
         raise InputError(
             f"{listed(names)}: must contain text, one sentence per line."
         )
-    logging.info("Read %d documents, %d sentences, %d tokens", *summary[:3])
+    logging.info(
+        f"Read {num_documents} documents, {summary.num_sentences} sentences, "
+        f"{summary.num_tokens} tokens"
+    )
     if summary.has_many_unknown:
         warn_of_unknown()
     advice = (
@@ -155,7 +158,7 @@ def report(
         problem = f"lines have {mean_length:.0f} tokens on average"
     else:
         return
-    logging.warning("Check the documents: %s. %s", problem, advice)
+    logging.warning(f"Check the documents: {problem}. {advice}")
 
 
 def _is_wrapped(text: Corpus, settings: Settings) -> bool:

@@ -133,7 +133,7 @@ def test_segments_of_many_pairs_are_drawn_like_those_of_one(tmp_path, pair):
     ours = Counter(map(tuple, drawn[:, :4].tolist()))
     theirs = Counter(
         segment_pairs.add_random_segment(
-            segment_pairs.Pair(*pair, True), documents, options, rng
+            segment_pairs.IncompletePair(*pair), documents, options, rng
         )[:4]
         for _ in range(num_draws)
     )
