@@ -4,9 +4,10 @@ import json
 import re
 
 import pytest
-from support import notebooks
 
-PARTS = {path.stem: path for path in notebooks.NOTEBOOKS}
+from docs import run_notebooks
+
+PARTS = {path.stem: path for path in run_notebooks.NOTEBOOKS}
 
 
 def outputs(notebook):
@@ -40,14 +41,14 @@ def directory(tmp_path_factory):
     """The directory that the notebooks run in."""
     for package in ("nbclient", "ipykernel"):
         pytest.importorskip(package, reason=f"needs {package}")
-    with notebooks.workspace(tmp_path_factory.mktemp("notebooks")) as found:
+    with run_notebooks.workspace(tmp_path_factory.mktemp("notebooks")) as found:
         yield found
 
 
 @pytest.mark.trains
 @pytest.mark.slow
 def test_csv_notebook_trains_a_model_that_beats_the_baseline(directory):
-    notebook = notebooks.run(PARTS["finetune_on_your_csv"], directory)
+    notebook = run_notebooks.run(PARTS["finetune_on_your_csv"], directory)
     *_, trained, data, predicted = outputs(notebook)
     model, baseline = re.search(r"accuracy +(\S+) +(\S+)", trained).groups()
     assert float(model) > float(baseline) + 0.2
@@ -59,7 +60,7 @@ def test_csv_notebook_trains_a_model_that_beats_the_baseline(directory):
 @pytest.mark.trains
 @pytest.mark.slow
 def test_keras_notebook_trains_and_loads_the_model_it_saved(directory):
-    notebook = notebooks.run(PARTS["keras_build_fit_save"], directory)
+    notebook = run_notebooks.run(PARTS["keras_build_fit_save"], directory)
     texts = outputs(notebook)
     fitted = next(text for text in texts if "epoch 5" in text)
     assert float(fitted.split()[-1]) > 0.9

@@ -16,7 +16,7 @@ from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.formats.tf1 import weights as tf1_weights
 from support import SPECIAL, recorded, write_vocab
 from support.run_outputs import read_json
-from support.transformers_process import INPUTS, SIZES
+from tools.golden.transformers_process import INPUTS, SIZES
 
 VOCAB = [*SPECIAL, *"abcdefghijklmnopqrs"]
 HEADS = heads.KINDS

@@ -14,8 +14,8 @@ from typing import Any
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-TESTS = pathlib.Path(__file__).parents[2] / "tests"
-sys.path.insert(0, str(TESTS))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
 
 
 def main() -> None:
@@ -23,9 +23,10 @@ def main() -> None:
     import tensorflow as tf
     from official.modeling import tf_utils
     from official.nlp.modeling import layers, models, networks
-    from support.transformers_process import INPUTS, SIZES
 
-    directory = TESTS / "golden" / "model_garden"
+    from tools.golden.transformers_process import INPUTS, SIZES
+
+    directory = ROOT / "tests" / "golden" / "model_garden"
     directory.mkdir(exist_ok=True)
     gelu = tf_utils.get_activation("gelu")
     sizes = {

@@ -13,8 +13,8 @@ import pathlib
 import sys
 import tempfile
 
-TESTS = pathlib.Path(__file__).parents[2] / "tests"
-sys.path.insert(0, str(TESTS))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
 
 CLASSES = [
     "BertModel",
@@ -32,9 +32,10 @@ def main() -> None:
     import numpy as np
     import transformers
     from safetensors.numpy import load_file
-    from support import transformers_process as side
 
-    directory = TESTS / "golden" / "transformers"
+    from tools.golden import transformers_process as side
+
+    directory = ROOT / "tests" / "golden" / "transformers"
     (directory / "pretraining").mkdir(parents=True, exist_ok=True)
     listed = {}
     for name in CLASSES:

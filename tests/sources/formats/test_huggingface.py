@@ -13,7 +13,7 @@ import subprocess
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
-from support import ROOT, transformers_process
+from support import ROOT
 from support.conversions import (
     HEADS,
     VOCAB,
@@ -35,6 +35,7 @@ from official_bert.sources import weights
 from official_bert.sources.formats.huggingface import (
     weights as huggingface_weights,
 )
+from tools.golden import transformers_process
 
 GOLDEN = pathlib.Path(__file__).parents[2] / "golden" / "transformers"
 

@@ -17,11 +17,11 @@ from support.conversions import (
     to_tf1,
 )
 from support.run_outputs import read_json
-from support.transformers_process import SIZES
 
 from official_bert.errors import InputError
 from official_bert.sources import pretrained
 from official_bert.tokenization import FullTokenizer
+from tools.golden.transformers_process import SIZES
 
 keras_hub = pytest.importorskip("keras_hub")
 

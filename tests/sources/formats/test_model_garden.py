@@ -13,11 +13,11 @@ from support.conversions import (
     outputs,
     to_tf1,
 )
-from support.transformers_process import SIZES
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.sources.formats.tf1 import checkpoint as tf1
+from tools.golden.transformers_process import SIZES
 
 GOLDEN = pathlib.Path(__file__).parents[2] / "golden" / "model_garden"
 NAME = "encoder_v2"

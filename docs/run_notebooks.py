@@ -1,6 +1,6 @@
 """Runs the notebooks of the documentation without a network.
 
-  PYTHONPATH=.:tests python -m support.notebooks
+  python docs/run_notebooks.py
 
 runs them and stores their outputs.
 """
@@ -10,16 +10,16 @@ import os
 import pathlib
 import sys
 import tempfile
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
 
-import pytest
-
-from support import ROOT
-
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "docs").glob("*.ipynb"))
 
 
 @contextlib.contextmanager
-def workspace(folder: pathlib.Path):
+def workspace(folder: pathlib.Path) -> Iterator[pathlib.Path]:
     """Yields a directory to run notebooks in, without a network.
 
     It is the directory `docs` in a copy of the repository made of links.
@@ -35,13 +35,11 @@ def workspace(folder: pathlib.Path):
         "PATH": f"{bin_directory}{os.pathsep}{os.environ['PATH']}",
         "TF_CPP_MIN_LOG_LEVEL": "3",
     }
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in changes.items():
-            patch.setenv(name, value)
+    with mock.patch.dict(os.environ, changes):
         yield copy / "docs"
 
 
-def run(path: pathlib.Path, folder: pathlib.Path):
+def run(path: pathlib.Path, folder: pathlib.Path) -> Any:
     """Returns a notebook with the outputs of a run in `folder`.
 
     Without stderr, which has paths of this machine and progress bars.

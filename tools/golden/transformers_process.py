@@ -1,7 +1,7 @@
 """Runs transformers, in a separate Python that has it and PyTorch.
 
-  python tests/support/transformers_process.py make CLASS FOLDER HIDDEN_ACT
-  python tests/support/transformers_process.py run CLASS FOLDER
+  python tools/golden/transformers_process.py make CLASS FOLDER HIDDEN_ACT
+  python tools/golden/transformers_process.py run CLASS FOLDER
 
 `make` saves a random model of CLASS. Both then load FOLDER and write the
 outputs for `INPUTS` to FOLDER/outputs.npz; `run` also writes missing and
@@ -11,6 +11,7 @@ unexpected names to FOLDER/loading.json.
 import json
 import os
 import sys
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +51,7 @@ def make(name: str, folder: str, hidden_act: str) -> None:
     model.save_pretrained(folder)
 
 
-def outputs(name: str, folder: str) -> dict[str, np.ndarray]:
+def outputs(name: str, folder: str) -> Any:
     import torch
     import transformers
 
