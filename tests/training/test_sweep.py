@@ -7,12 +7,11 @@ import dataclasses
 import json
 import pathlib
 import signal
-import subprocess
 
 import numpy as np
 import pytest
-from support import ROOT, command_lines, hosts, review_runs
-from support.processes import run_python, started
+from support import ROOT, command_lines, review_runs
+from support.processes import run_python
 
 from official_bert import tasks
 from official_bert.errors import InputError
@@ -179,20 +178,21 @@ def test_flags_of_a_run_give_the_options_of_its_setting(options, run_code):
     )
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_sweep_resumes_and_aggregates_over_seeds(
-    options, run_code, capsys
+    options, run_code, capsys, number
 ):
     started_flags = run_code(
-        """
+        f"""
 accuracy = 0.5 + seed / 100
 if flags["learning_rate"] == "3e-05":  # The best run, but not on average.
     accuracy = 0.9 if seed == 1 else 0.1
 write_results(accuracy)
 if len(list(output.parent.glob("*/eval_results.json"))) == 5:
-    os.kill(os.getppid(), signal.SIGINT)
+    os.kill(os.getppid(), {number})
 """
     )
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
         run(options)
     assert len(started_flags()) == 5
     run(options)
@@ -246,60 +246,40 @@ write_results(seed / 100)
 
 
 def test_finished_runs_get_only_missing_predictions_and_plots(
-    options, run_code
-):
-    started_flags = run_code("pass")
-    options = dataclasses.replace(
-        options, sweep="seed=1..3", do_predict=True, plots=True
-    )
-    # Tasks without probabilities write the last name.
-    files = {1: "eval_results.txt", 2: "test_results.tsv"}
-    files[3] = "test_predictions.txt"
-    folders = {n: f"{options.output_dir}/seed={n}" for n in files}
-    scores = dict.fromkeys(("precision", "recall", "f1", "support"), 1.0)
-    matrix = {"per_class": {"0": scores, "1": scores}}
-    matrix["confusion_matrix"] = [[1, 0], [0, 1]]
-    for seed, name in files.items():
-        write_results(folders[seed], **matrix)
-        write_file(folders[seed], name, "")
-    run(options)
-    [flags] = started_flags()
-    modes = {"--nodo_train", "--nodo_eval", "--do_predict", "--plots"}
-    assert {*modes, f"--output_dir={folders[1]}"} < {*flags}
-    plotted = {
-        seed
-        for seed, folder in folders.items()
-        if pathlib.Path(folder, "confusion_matrix.png").exists()
-    }
-    assert plotted == {2, 3}
-
-
-def test_second_test_set_without_predictions_is_predicted(
     tmp_path, options, run_code
 ):
     started_flags = run_code("pass")
-    lines = {"train": 2, "dev_matched": 2, "dev_mismatched": 2}
-    data = tmp_path / "MNLI"
-    for split, number in {**lines, "test_matched": 1}.items():
-        line = "\t".join(["x"] * 8 + ["good", "bad"] + ["neutral"] * number)
-        write_file(data, f"{split}.tsv", f"header\n{line}\n")
-    write_file(
-        data, "test_mismatched.tsv", (data / "test_matched.tsv").read_text()
-    )
+    for split in ("train", "dev_matched", "dev_mismatched"):
+        cells = ["x"] * 8 + ["good", "bad", "neutral"]
+        line = "\t".join(cells)
+        write_file(tmp_path, f"{split}.tsv", f"header\n{line}\n")
+    for split in ("test_matched", "test_mismatched"):
+        write_file(tmp_path, f"{split}.tsv", f"header\n{line}\n")
     options = dataclasses.replace(
         options,
-        sweep="seed=1",
-        do_predict=True,
-        task_name="mnli",
-        data_dir=str(data),
+        **{"task_name": "mnli", "data_dir": str(tmp_path)},
+        **{"sweep": "seed=1..4", "do_predict": True, "plots": True},
     )
-    folder = write_results(f"{options.output_dir}/seed=1")
-    (folder / "test_results.tsv").touch()
+    files = {
+        1: "eval_results.txt",
+        2: "test_results.tsv test_results_mismatched.tsv",
+        # Tasks without probabilities write these.
+        3: "test_predictions.txt test_mismatched_predictions.txt",
+        4: "test_results.tsv",  # Ended between two test sets.
+    }
+    folders = {n: f"{options.output_dir}/seed={n}" for n in files}
+    scores = dict.fromkeys(("precision", "recall", "f1", "support"), 1.0)
+    matrix = {"per_class": {"0": scores}, "confusion_matrix": [[1]]}
+    for seed, names in files.items():
+        write_results(folders[seed], **matrix)
+        for name in names.split():
+            write_file(folders[seed], name, "")
     run(options)
-    assert len(started_flags()) == 1
-    (folder / "test_results_mismatched.tsv").touch()
-    run(options)
-    assert len(started_flags()) == 1
+    modes = {"--nodo_train", "--nodo_eval", "--do_predict", "--plots"}
+    for seed, flags in zip((1, 4), started_flags(), strict=True):
+        assert {*modes, f"--output_dir={folders[seed]}"} < {*flags}
+    plotted = tmp_path.glob("out/*/confusion_matrix.png")
+    assert {path.parent.name for path in plotted} == {"seed=2", "seed=3"}
 
 
 @pytest.mark.parametrize("is_finished", [True, False])
@@ -372,36 +352,16 @@ def test_flags_that_a_module_sets_are_not_compared(options, run_code):
         run(dataclasses.replace(options, warmup_proportion=0.2))
 
 
-def command(folder, **changes):
-    options = RunClassifier(
-        **review_runs.flags(folder, do_train=True, **changes)
-    )
-    return [ROOT / "run_classifier.py", *options.flags()]
-
-
 @pytest.mark.slow
 def test_diverged_run_fails_and_the_others_are_in_the_table(tmp_path):
     review_runs.write(tmp_path)
-    line = command(tmp_path, sweep="learning_rate=1e30,1e-2")
-    done = run_python(*line, status=1, timeout=200)
+    flags = {"do_train": True, "sweep": "learning_rate=1e30,1e-2"}
+    options = RunClassifier(**review_runs.flags(tmp_path, **flags))
+    command = [ROOT / "run_classifier.py", *options.flags()]
+    done = run_python(*command, status=1, timeout=200)
     assert "The loss must be finite" in done.stderr
     assert "1 of 2 runs failed" in done.stderr
     assert f"{tmp_path}/out/learning_rate=1e+30: exit status 1" in done.stderr
     assert done.stdout.count("python predict.py") == 1
-    table = (tmp_path / "out" / "sweep.tsv").read_text().splitlines()
-    rates = [line.split("\t")[0] for line in table]
-    assert rates == ["learning_rate", "0.01"]
-
-
-@pytest.mark.slow
-def test_sigterm_stops_the_sweep_and_its_run_saves(tmp_path):
-    review_runs.write(tmp_path)
-    line = command(tmp_path, sweep="seed=1,2", num_train_epochs=1e6)
-    with started(*line, stderr=subprocess.PIPE) as process:
-        hosts.read_until(process, r"Saved .*model\.ckpt-8$")
-        process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=60)
-    assert process.returncode == 128 + signal.SIGTERM
-    assert "Stopped by SIGTERM after step" in errors
-    names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {"seed=1"}
+    (_, *lines), _ = read_table(options)
+    assert [line[0] for line in lines] == ["0.01"]
