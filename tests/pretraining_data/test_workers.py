@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 
 import pytest
@@ -89,16 +90,18 @@ def test_failed_start_is_reported_and_leaves_no_process():
             os.kill(int(process), 0)
 
 
-def test_second_interruption_during_shutdown_is_ignored(monkeypatch):
+def sleep(settings, seconds):
+    time.sleep(seconds)
+
+
+def test_second_interruption_during_shutdown_is_ignored():
+    def interrupt():
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM)
+
     with workers(2) as pool:
-        shutdown = pool._pool.shutdown
-
-        def interrupted(**arguments):
-            os.kill(os.getpid(), signal.SIGINT)
-            os.kill(os.getpid(), signal.SIGTERM)
-            shutdown(**arguments)
-
-        monkeypatch.setattr(pool._pool, "shutdown", interrupted)
+        next(pool.map(sleep, [0.0, 1.0, 1.0]))
+        threading.Timer(0.3, interrupt).start()  # While the others sleep.
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
@@ -106,8 +109,11 @@ RAISED = """
 import time
 from official_bert.pretraining_data.workers import Workers
 
+def sleep(settings, seconds):
+    time.sleep(seconds)
+
 with Workers(2, None) as pool:
-    pool._pool.submit(time.sleep, 3600)
+    next(pool.map(sleep, [0, 3600, 3600]))
     raise SystemExit(3)
 """
 
