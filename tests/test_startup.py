@@ -3,8 +3,10 @@
 import re
 
 import pytest
-from support import ROOT
+from support import ROOT, tiny
 from support.processes import run_python
+
+from official_bert.tasks.text import TextTask
 
 COMMANDS = [*sorted(ROOT.glob("*.py")), *sorted((ROOT / "data").glob("*.py"))]
 
@@ -38,6 +40,41 @@ def test_slow_import_is_found(tmp_path):
     command = tmp_path / "slow.py"
     command.write_text("import numpy.linalg")
     assert run(command)[1] & SLOW == {"numpy"}
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "message"),
+    [
+        (
+            "run_classifier.py",
+            [
+                "--train_file=table.csv",
+                "--output_dir=out",
+                "--model=bert_tiny_demo",
+            ],
+            "--text_column must be given",
+        ),
+        (
+            "predict.py",
+            ["--model_dir=tuned", "--input_file=bad.jsonl"],
+            "bad.jsonl:2: must be a text",
+        ),
+    ],
+)
+def test_errors_in_the_data_do_not_wait_for_tensorflow(
+    tmp_path, command, arguments, message
+):
+    (tmp_path / "table.csv").write_text("a,b\nthe cat,the dog\na b,c d\n")
+    (tmp_path / "bad.jsonl").write_text('"good"\n7\n')
+    task = TextTask(task_type="classification", labels=("no", "yes"))
+    tiny.save_finetuned(tmp_path / "tuned", task)
+    done = run_python(
+        *("-X", "importtime", str(ROOT / command), *arguments),
+        cwd=tmp_path,
+        status=1,
+    )
+    assert message in done.stderr
+    assert not re.search(r"\| +(tensorflow|keras)$", done.stderr, re.MULTILINE)
 
 
 @pytest.mark.slow

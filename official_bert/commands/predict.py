@@ -19,13 +19,12 @@ With --score, an object has `pseudo_log_likelihood`, `num_tokens` and
 By default, --fill_mask and --score use bert_tiny_demo, which needs no network.
 """
 
-from official_bert.options import Predict, cli
+from official_bert.options import Predict
 
 
 def main(options: Predict) -> None:
     """Predicts all lines."""
-    with cli.quiet_imports():
-        from official_bert.inference import line_prediction
+    from official_bert.inference import line_prediction
 
     options.download_weights()
-    line_prediction.run(line_prediction.load(options), options)
+    line_prediction.run(options)

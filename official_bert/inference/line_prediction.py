@@ -8,23 +8,22 @@ import itertools
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
+from official_bert import tasks
 from official_bert.errors import InputError, listed, suppress_broken_pipe
-from official_bert.inference.masked_lm import FillMask, Scorer
 from official_bert.inference.predictor import Predictor
-from official_bert.inference.trained_models import (
-    load_finetuned,
-    load_huggingface,
-    load_masked_lm,
-)
 from official_bert.io import files, json_files, progress, tables
-from official_bert.options import Predict
-from official_bert.tasks.task import Input
+from official_bert.options import Predict, cli
+from official_bert.sources import task_file
+from official_bert.tasks.task import Input, Task
+
+if TYPE_CHECKING:
+    from official_bert.inference.masked_lm import FillMask, Scorer
+
+    Answerer = Predictor | FillMask | Scorer
 
 _READ_SIZE = 1 << 20  # Bytes of standard input.
-
-Answerer = Predictor | FillMask | Scorer
 
 
 class Item(NamedTuple):
@@ -34,36 +33,50 @@ class Item(NamedTuple):
     shown: Any
 
 
-def load(options: Predict) -> Answerer:
+def load(options: Predict) -> "Answerer":
     """Loads the model that the flags name."""
+    with cli.quiet_imports():
+        from official_bert.inference import masked_lm, trained_models
     if options.is_masked_lm:
-        model, tokenizer = load_masked_lm(options.model_files)
+        model, tokenizer = trained_models.load_masked_lm(options.model_files)
+        size = options.batch_size
         if options.score:
-            return Scorer(model, tokenizer, options.batch_size)
-        return FillMask(model, tokenizer, options.top_k, options.batch_size)
+            return masked_lm.Scorer(model, tokenizer, size)
+        return masked_lm.FillMask(model, tokenizer, options.top_k, size)
     if options.model_dir:
-        finetuned = load_finetuned(options.model_dir)
+        finetuned = trained_models.load_finetuned(options.model_dir)
     else:
-        finetuned = load_huggingface(options.model_files)
+        finetuned = trained_models.load_huggingface(options.model_files)
     task = finetuned.task.with_predict_options(options)
     finetuned = finetuned._replace(task=task)
     return Predictor(finetuned, batch_size=options.batch_size)
 
 
-def run(answerer: Answerer, options: Predict) -> None:
+def run(options: Predict) -> None:
     """Answers all lines of the input.
 
     Raises `InputError` if a line is invalid. An output file is then unchanged;
     on standard output, earlier chunks have been written. At a terminal, the
     error is shown and the next line is read.
     """
+    chunks = None
+    is_finetuned = options.model_dir and not options.is_masked_lm
+    if is_finetuned and options.input_file != "-":
+        # Errors in the first chunk do not wait for the import of TensorFlow.
+        directory = str(options.model_dir)
+        task, _ = tasks.load(task_file.read(directory), directory)
+        task = task.with_predict_options(options)
+        remaining = read_chunks(task, options)
+        first = [*itertools.islice(remaining, 1)]
+        chunks = itertools.chain(first, remaining)
+    answerer = load(options)
     separator, byte_order_mark = ",", ""
     is_csv = options.resolved_format == "csv"
     if options.writes_csv and is_csv and files.can_reread(options.input_file):
         separator, byte_order_mark = tables.csv_style(options.input_file)
     with _open_output(options.output_file) as file:
         num_written = 0
-        for chunk in read_chunks(answerer, options):
+        for chunk in chunks or read_chunks(answerer, options):
             answers: list[dict[str, Any]] = []
             with _errors_shown(options):
                 answers = answerer.answer([item.example for item in chunk])
@@ -106,15 +119,17 @@ def _open_output(path: str | None) -> Iterator[Any]:
             yield sys.stdout.buffer
 
 
-def read_chunks(answerer: Answerer, options: Predict) -> Iterator[list[Item]]:
-    """Yields the examples of the input in chunks.
+def read_chunks(
+    parser: "Task | Answerer", options: Predict
+) -> Iterator[list[Item]]:
+    """Yields the examples of the input, which `parser` parses, in chunks.
 
     On standard input, a chunk has only lines that have arrived, so that no line
     waits for the next. Raises `InputError` if an input is invalid.
     """
     path = options.input_file
     is_stdin = path == "-"
-    inputs = None if is_stdin else answerer.read_inputs(options)
+    inputs = None if is_stdin else parser.read_inputs(options)
     blocks: Iterable[Iterator[Input]]
     if inputs is not None:
         blocks = [inputs]
@@ -128,7 +143,7 @@ def read_chunks(answerer: Answerer, options: Predict) -> Iterator[list[Item]]:
     ) as bar:
         for block in blocks:
             items = (
-                Item(answerer.parse(value, where), shown)
+                Item(parser.parse(value, where), shown)
                 for where, value, shown in block
             )
             with _errors_shown(options):

@@ -175,14 +175,7 @@ def _load_task(
     may_initialize: str = "",
 ) -> FinetunedModel:
     """Loads the model that `task.json` in a directory describes."""
-    try:
-        task = tasks.from_json(description)
-        max_seq_length = description["max_seq_length"]
-    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
-        raise InputError(
-            f"{task_file.path_in(directory)}: must be as fine-tuning wrote it "
-            f"({error}). Restore the file, or fine-tune again."
-        ) from error
+    task, max_seq_length = tasks.load(description, directory)
     if "hub_module" in description:
         bert = HubBert(description["hub_module"])
         model = build_model(task.head, bert.config, bert)

@@ -3,10 +3,7 @@
 They are faster than automatic differentiation, and equal up to rounding.
 """
 
-import functools
 import math
-import os
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -21,33 +18,10 @@ def gelu(x: Any) -> Any:
     This is the tanh form, which the original implementation has used since
     February 2019. Its earlier, exact (erf) form differs by up to 5e-4.
     """
-    if _fusing_gelu_is_fast():
-        return ops.gelu(x, approximate=True)
-    # The same, because (1 + tanh(y)) / 2 = sigmoid(2 y). TensorFlow does not
-    # fuse this form, on a flat array, with the matrix product before it.
-    flat = ops.reshape(x, (-1,))
-    scale = 2.0 * math.sqrt(2.0 / math.pi)
-    y = flat * (scale + 0.044715 * scale * ops.square(flat))
-    return ops.reshape(flat * ops.sigmoid(y), ops.shape(x))
-
-
-@functools.cache
-def _fusing_gelu_is_fast() -> bool:
-    """Whether oneDNN's matrix product with a fused gelu is fast on this CPU.
-
-    With AVX-512, it is. With AVX2, a fused gelu takes as long as the product:
-    without fusing, the forward pass is 1.03 (Base) to 1.13 (Tiny) times as
-    fast.
-    """
-    limit = os.environ.get("ONEDNN_MAX_CPU_ISA", "AVX512").upper()
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            flags = re.search(r"^flags\t*: (.*)", file.read(), re.MULTILINE)
-    except OSError:  # Only Linux has this file.
-        return True
-    if flags is None:  # Not an x86 processor.
-        return True
-    return "avx512f" in flags[1].split() and not limit.startswith("AVX2")
+    # TensorFlow fuses this form with the matrix product before it. With
+    # AVX-512, no other form is faster. With AVX2, a fused gelu is slow: a pass
+    # takes 1.03 (Base) to 1.13 (Tiny) times as long as without fusing.
+    return ops.gelu(x, approximate=True)
 
 
 def compiled_gelu(x: Any, compile_function: Callable[..., Any]) -> Any:

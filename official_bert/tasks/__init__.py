@@ -8,6 +8,7 @@ from typing import Any
 from official_bert.errors import InputError
 from official_bert.io import tables
 from official_bert.options import RunClassifier
+from official_bert.sources import task_file
 from official_bert.sources.heads import PoolingHead
 from official_bert.tasks import choice, glue, own_texts, tagging, xnli
 from official_bert.tasks.choice import ChoiceTask
@@ -68,6 +69,20 @@ def from_json(values: dict[str, Any]) -> Task:
             "task.json, install that version."
         )
     return KINDS[values["kind"]].from_json(values)
+
+
+def load(description: dict[str, Any], directory: str) -> tuple[Task, int]:
+    """Returns the task that `task.json` describes, and its `max_seq_length`.
+
+    Raises `InputError`, which names the directory, if it is malformed.
+    """
+    try:
+        return from_json(description), description["max_seq_length"]
+    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+        raise InputError(
+            f"{task_file.path_in(directory)}: must be as fine-tuning wrote it "
+            f"({error}). Restore the file, or fine-tune again."
+        ) from error
 
 
 def head_kind(values: dict[str, Any]) -> str | None:

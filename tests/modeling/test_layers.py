@@ -9,7 +9,7 @@ import tensorflow as tf
 from support import recorded
 
 from official_bert.config import ACTIVATIONS
-from official_bert.modeling import gradients, layers
+from official_bert.modeling import layers
 from official_bert.modeling.gradients import gelu
 from official_bert.modeling.layers import Dropout, LayerNorm, StepContext
 from official_bert.training.step import random_bits
@@ -36,12 +36,8 @@ def gelu_and_gradient(x, upstream, compile_function):
     return [t[:, 0] for t in run(x[:, None], upstream[:, None])]
 
 
-@pytest.mark.parametrize("fuses", [True, False])
 @pytest.mark.parametrize("compile_function", [None, lambda f: f, xla])
-def test_gelu_and_its_gradient_equal_the_formula(
-    monkeypatch, compile_function, fuses
-):
-    monkeypatch.setattr(gradients, "_fusing_gelu_is_fast", lambda: fuses)
+def test_gelu_and_its_gradient_equal_the_formula(compile_function):
     random = np.random.default_rng(0)
     x = np.concatenate([random.normal(size=5000) * 2, [0.0, -30.0, 30.0]])
     upstream = random.normal(size=x.shape)
@@ -68,8 +64,7 @@ def test_compiled_gelu_of_large_float16_has_a_gradient():
     np.testing.assert_allclose(gradient, [0.0, 1.0])
 
 
-def test_gelu_of_large_float16_is_finite(monkeypatch):
-    monkeypatch.setattr(gradients, "_fusing_gelu_is_fast", lambda: False)
+def test_gelu_of_large_float16_is_finite():
     x = tf.constant([[-1000.0, 0.0, 1000.0]], tf.float16)
     np.testing.assert_array_equal(gelu(x), [[0.0, 0.0, 1000.0]])
 
