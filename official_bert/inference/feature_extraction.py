@@ -57,11 +57,11 @@ class FeatureExtractor:
                 # Popped, so that written vectors are freed.
                 yield LineVectors(next(numbers), tokens, vectors.pop(0))
 
-    def _chunks(self, lines: Iterable[str]) -> Iterator[list[padding.Row]]:
+    def _chunks(self, lines: Iterable[str]) -> Iterator[list[padding.Unpadded]]:
         num_layers = len(self.options.layer_indexes)
         vector_bytes = 4 * num_layers * self.bert.config.hidden_size
         is_pooled = self.options.pooling != "none"
-        rows: list[padding.Row] = []
+        rows: list[padding.Unpadded] = []
         num_vectors = 0
         for row in self._rows(lines):
             rows.append(row)
@@ -73,7 +73,7 @@ class FeatureExtractor:
         if rows:
             yield rows
 
-    def _rows(self, lines: Iterable[str]) -> Iterator[padding.Row]:
+    def _rows(self, lines: Iterable[str]) -> Iterator[padding.Unpadded]:
         ids = self.tokenizer.tokenize_lines_to_ids(
             text for line in lines for text in split_pair(line)
         )
@@ -82,7 +82,7 @@ class FeatureExtractor:
             pair = text_inputs.truncate(ids_a, ids_b, length)
             yield text_inputs.text_features(*pair, self._special_ids)
 
-    def _compute_vectors(self, rows: Sequence[padding.Row]) -> list[Any]:
+    def _compute_vectors(self, rows: Sequence[padding.Unpadded]) -> list[Any]:
         """Returns `LineVectors.values` for each row."""
         lengths = [padding.row_length(row) for row in rows]
         schema = text_schema(self.options.max_seq_length)

@@ -14,8 +14,7 @@ from official_bert.io import files
 _SHUFFLE_BUFFER = 10_000  # Serialized records of about a kilobyte each.
 _FILES_AT_ONCE = 4
 
-# As in the original implementation. The examples in the file are already
-# shuffled.
+# As in the original: the file is already shuffled.
 _FINETUNING_SHUFFLE_BUFFER = 100
 
 # Number of batches whose examples are sorted by length together: large enough

@@ -10,7 +10,7 @@ from official_bert.inputs.schemas import Schema
 from official_bert.io.threads import parallel_map
 
 # {feature: values} of an example, with sequences of their real length.
-Row = Mapping[str, Any]
+Unpadded = Mapping[str, Any]
 
 # Few lengths, because XLA compiles a program for each. Short ones are closer
 # together, so that the share of padding is about the same for all.
@@ -31,7 +31,7 @@ def padded_length(length: int, max_seq_length: int, pad_to: str) -> int:
     return min(size for size in buckets(max_seq_length) if size >= length)
 
 
-def row_length(row: Row) -> int:
+def row_length(row: Unpadded) -> int:
     """Returns the sequence length of an example, or of its longest choice."""
     mask = row["input_mask"]
     is_nested = len(mask) > 0 and hasattr(mask[0], "__len__")
@@ -65,7 +65,7 @@ def map_batches(
 
 
 def pad_batch(
-    schema: Schema, rows: Sequence[Row], length: int, batch_size: int
+    schema: Schema, rows: Sequence[Unpadded], length: int, batch_size: int
 ) -> dict[str, np.ndarray]:
     """Stacks at most B = `batch_size` examples; fills up the batch with zeros.
 

@@ -8,7 +8,7 @@ The layout follows section 3 of the paper::
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -96,18 +96,33 @@ def encode(
         raise InputError(
             f"`max_seq_length` must be at least 3. Received: {max_seq_length}."
         )
+    if padding not in ("longest", "max_length"):
+        raise InputError(
+            "`padding` must be 'longest' or 'max_length'. Received: "
+            f"{padding!r}."
+        )
+    pairs = itertools.chain.from_iterable(_as_pairs(texts))
+    special = special_ids(tokenizer.vocab)
+    ids = tokenizer.tokenize_lines_to_ids(pairs)
+    rows = [
+        text_features(*truncate(ids_a, ids_b, max_seq_length), special)
+        for ids_a, ids_b in zip(ids, ids, strict=True)
+    ]
+    length = max_seq_length
+    if padding == "longest":
+        length = max(map(row_length, rows), default=2)
+    return pad_batch(text_schema(length), rows, length, len(rows))
+
+
+def _as_pairs(texts: Any) -> list[Sequence[str]]:
+    """Returns pairs; the second text of a single text is empty."""
     is_table = isinstance(texts, Mapping) or hasattr(texts, "columns")
     if is_table or isinstance(texts, str | bytes):
         raise InputError(
             "`texts` must be a list of texts, such as [text] or a column of a "
             f"table. Received: {quoted(texts)}."
         )
-    if padding not in ("longest", "max_length"):
-        raise InputError(
-            "`padding` must be 'longest' or 'max_length'. Received: "
-            f"{padding!r}."
-        )
-    pairs = []
+    pairs: list[Any] = []
     for number, text in enumerate(texts):
         pair = (text, "") if isinstance(text, str | bytes) else text
         is_pair = isinstance(pair, Sequence | np.ndarray) and len(pair) == 2
@@ -118,13 +133,4 @@ def encode(
                 "and missing values to empty strings."
             )
         pairs.append(pair)
-    special = special_ids(tokenizer.vocab)
-    ids = tokenizer.tokenize_lines_to_ids(itertools.chain.from_iterable(pairs))
-    rows = [
-        text_features(*truncate(ids_a, ids_b, max_seq_length), special)
-        for ids_a, ids_b in zip(ids, ids, strict=True)
-    ]
-    length = max_seq_length
-    if padding == "longest":
-        length = max(map(row_length, rows), default=2)
-    return pad_batch(text_schema(length), rows, length, len(rows))
+    return pairs

@@ -29,7 +29,7 @@ class Embeddings(layers.ConfiguredLayer):
 
     Call arguments:
         input_ids: int Tensor [B, S].
-        segment_ids: int Tensor [B, S]; an id outside the table adds nothing.
+        segment_ids: int Tensor [B, S]; ids outside the table get a zero vector.
         position_ids: int Tensor [B, S]; None: 0, 1, 2, ... in every row.
 
     Returns:
@@ -80,7 +80,8 @@ class Embeddings(layers.ConfiguredLayer):
 class TransformerLayer(layers.ConfiguredLayer):
     """Attention and a feed-forward network (Vaswani et al., section 3.1).
 
-    For the call arguments see `SelfAttention`; `training` applies dropout.
+    For the call arguments see `SelfAttention`. `training` is not read here:
+    Keras passes it on to the nested layers, dropout and `Dense`.
 
     Returns:
         The outputs [B, F, H] and the attention probabilities [B, A, F, T].
@@ -266,27 +267,9 @@ class Bert(layers.PretrainedLayer):
         training: Training = False,
         return_attention: bool = False,
     ) -> BertOutput:
-        if isinstance(input_ids, Mapping | list):
-            raise _not_a_tensor(type(input_ids).__name__)
-        if len(input_ids.shape) != 2:
-            raise ValueError(
-                "`input_ids` must have two axes, [batch, sequence]. "
-                f"Received: input_ids.shape={tuple(input_ids.shape)}."
-            )
-        config, length = self.config, input_ids.shape[1]
-        limit = config.max_position_embeddings
-        if isinstance(length, int) and length > limit:  # It may be symbolic.
-            raise InputError(
-                f"`input_ids` must have at most {limit} columns, the number of "
-                f"positions of the model. Received: {length}. Truncate the "
-                f"texts, such as with `encode(..., max_seq_length={limit})`."
-            )
-        for name, value in (
-            ("input_mask", input_mask),
-            ("segment_ids", segment_ids),
-        ):
-            if value is not None:
-                _require_shape(name, value, tuple(input_ids.shape))
+        _check_input_ids(input_ids, self.config.max_position_embeddings)
+        _require_shape("input_mask", input_mask, input_ids)
+        _require_shape("segment_ids", segment_ids, input_ids)
         input_ids = ops.cast(input_ids, "int32")
         if input_mask is None:
             input_mask = ops.ones_like(input_ids)
@@ -299,10 +282,11 @@ class Bert(layers.PretrainedLayer):
             position_ids = _packed_position_ids(input_mask, cls_positions)
         embedding_output = self.embeddings(input_ids, segment_ids, position_ids)
         # Computed once for all layers, because it may have S * S numbers.
+        is_left_to_right = self.config.is_left_to_right
         bias = attention_bias(
-            input_mask, self.compute_dtype, is_packed, config.is_left_to_right
+            input_mask, self.compute_dtype, is_packed, is_left_to_right
         )
-        if config.is_left_to_right:
+        if is_left_to_right:
             pooled_positions = _last_tokens(input_mask, cls_positions)
         elif is_packed:
             pooled_positions = cls_positions
@@ -331,11 +315,32 @@ class Bert(layers.PretrainedLayer):
         )
 
 
-def _require_shape(name: str, value: Any, shape: tuple[Any, ...]) -> None:
-    """Raises `InputError` unless a tensor fits `shape`, [B, S].
+def _check_input_ids(input_ids: Any, max_positions: int) -> None:
+    if isinstance(input_ids, Mapping | list):
+        raise _not_a_tensor(type(input_ids).__name__)
+    if len(input_ids.shape) != 2:
+        raise ValueError(
+            "`input_ids` must have two axes, [batch, sequence]. "
+            f"Received: input_ids.shape={tuple(input_ids.shape)}."
+        )
+    length = input_ids.shape[1]
+    if isinstance(length, int) and length > max_positions:  # Or symbolic.
+        raise InputError(
+            f"`input_ids` must have at most {max_positions} columns, the "
+            f"number of positions of the model. Received: {length}. Truncate "
+            "the texts, such as with "
+            f"`encode(..., max_seq_length={max_positions})`."
+        )
+
+
+def _require_shape(name: str, value: Any, input_ids: Any) -> None:
+    """Raises `InputError` unless a tensor, if given, fits `input_ids`, [B, S].
 
     Its axes may also have size 1 (broadcasting) or be unknown.
     """
+    if value is None:
+        return
+    shape = tuple(input_ids.shape)
     found = tuple(getattr(value, "shape", ()))
     pairs = zip(found, shape, strict=False)
     if len(found) != 2 or any(a != b for a, b in pairs if a and b and a != 1):

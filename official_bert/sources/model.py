@@ -248,34 +248,19 @@ def match(
             skip,
             ", ".join(sorted(tf1_names)[:3]),
         )
-    stored_names: dict[str, str] = {}  # By TF1 name.
-    problems = []
-    for stored_name, tf1_name in tf1_names.items():
-        if stored_name in skipped:
-            continue
-        if tf1_name is None:
-            problems.append(f"no counterpart: {stored_name}")
-            continue
-        first = stored_names.setdefault(tf1_name, stored_name)
-        if first != stored_name:
-            _require_equal(arrays, first, stored_name)
+    used = {n: name for n, name in tf1_names.items() if n not in skipped}
+    stored_names = _names_in_file(arrays, used)
     model_head = weights.find_head(
         stored_names, head or description.head, arrays.where
     )
     required = weights.names_of_model(shapes, model_head)
+    problems = [f"no counterpart: {n}" for n, name in used.items() if not name]
     missing = [name for name in required if name not in stored_names]
-    if model_head.has_pooler or any(
-        not name.startswith(weights.POOLER) for name in missing
-    ):  # Otherwise, the pooler is newly initialized.
+    lacks_pooler = all(name.startswith(weights.POOLER) for name in missing)
+    if model_head.has_pooler or not lacks_pooler:
+        # Otherwise, the pooler is newly initialized.
         problems += [f"missing: {names.rename(name)}" for name in missing]
-    for name, stored_name in sorted(stored_names.items()):
-        shape = arrays.shapes[stored_name]
-        expected = names.shape(name, shapes[name], config)
-        if shape != expected:
-            problems.append(
-                f"wrong shape: {stored_name} is {list(shape)}; by the model's "
-                f"config it must be {list(expected)}"
-            )
+    problems += _wrong_shapes(arrays, stored_names, config)
     if problems:
         raise InputError(
             f"{arrays.where}: the arrays do not match a BERT model with this "
@@ -301,6 +286,36 @@ def match(
         read=read,
         left_out=[n for n in arrays.shapes if n not in tf1_names] + skipped,
     )
+
+
+def _names_in_file(
+    arrays: Arrays, tf1_names: Mapping[str, str | None]
+) -> dict[str, str]:
+    """Returns {TF1 name: stored name}, for the first array of each weight.
+
+    `tf1_names` is {stored name: TF1 name}. Raises `InputError` if two arrays of
+    the same weight differ.
+    """
+    stored_names: dict[str, str] = {}
+    for stored_name, name in tf1_names.items():
+        if name and stored_names.setdefault(name, stored_name) != stored_name:
+            _require_equal(arrays, stored_names[name], stored_name)
+    return stored_names
+
+
+def _wrong_shapes(
+    arrays: Arrays, stored_names: Mapping[str, str], config: BertConfig
+) -> Iterator[str]:
+    """Yields a line for each array whose shape does not fit the config."""
+    shapes = arrays.weight_shapes(config)
+    for name, stored_name in sorted(stored_names.items()):
+        shape = arrays.shapes[stored_name]
+        expected = arrays.names.shape(name, shapes[name], config)
+        if shape != expected:
+            yield (
+                f"wrong shape: {stored_name} is {list(shape)}; by the model's "
+                f"config it must be {list(expected)}"
+            )
 
 
 def _require_equal(arrays: Arrays, first: str, second: str) -> None:

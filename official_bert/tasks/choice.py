@@ -29,7 +29,7 @@ from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.own_data import OwnData
 from official_bert.tasks.task import (
     DataSet,
-    FeatureRow,
+    ExampleFeature,
     Input,
     Logits,
     RowFeatures,
@@ -143,7 +143,6 @@ class ChoiceTask(Task):
     kind = "choice"
     head_kind = "multiple_choice"
     serving = "choice"
-    truncates = True
     main_metric = "accuracy"
     baseline_name = "a random choice"
 
@@ -153,6 +152,11 @@ class ChoiceTask(Task):
                 "--long_document=windows is not supported in multiple choice. "
                 "Use truncate_tail or head_tail."
             )
+
+    @property
+    def truncates(self) -> bool:
+        """True, because `windows` is not supported."""
+        return True
 
     @property
     def head(self) -> Head:
@@ -169,7 +173,7 @@ class ChoiceTask(Task):
 
     def feature_rows(
         self, examples: Examples, tokenizer: Tokenizer, max_seq_length: int
-    ) -> Iterator[FeatureRow]:
+    ) -> Iterator[ExampleFeature]:
         """Yields one feature per example, with a sequence per choice."""
         special = text_inputs.special_ids(tokenizer.vocab)
         texts = (text for e in examples for text in (e.context, *e.texts))
@@ -184,7 +188,7 @@ class ChoiceTask(Task):
                 sequences.append(text_inputs.text_features(*pair, special))
             row = {k: [s[k] for s in sequences] for k in sequences[0]}
             label = {"label_ids": [example.label or 0], "is_real_example": [1]}
-            yield FeatureRow(number, row | label)
+            yield ExampleFeature(number, row | label)
 
     def labels_of(self, example: ChoiceExample) -> Sequence[Any]:
         return () if example.label is None else (example.label,)

@@ -22,8 +22,8 @@ _ENTAILMENT = ("entailment", "not_entailment")
 INFERENCE = ("contradiction", "entailment", "neutral")
 
 
-class Columns(NamedTuple):
-    """The columns of a benchmark's TSV file.
+class Layout(NamedTuple):
+    """The numbers of the columns of a benchmark's TSV file.
 
     Some published files have lines with too few columns, which
     `skips_short_rows` skips.
@@ -37,12 +37,12 @@ class Columns(NamedTuple):
     skips_short_rows: bool = False
 
 
-_PAIRS = Columns(1, 2, label=3)
-_TEST_PAIRS = Columns(1, 2, guid=0)
+_PAIRS = Layout(1, 2, label=3)
+_TEST_PAIRS = Layout(1, 2, guid=0)
 _FILES = {"train": "train.tsv", "dev": "dev.tsv", "test": "test.tsv"}
 
 
-class GlueRow(NamedTuple):
+class GlueTask(NamedTuple):
     """A row of `TASKS`: one GLUE task.
 
     `test.guid` is the column of the benchmark's own ids. CoLA and MRPC have
@@ -50,41 +50,41 @@ class GlueRow(NamedTuple):
     """
 
     labels: Sequence[str]  # Sorted by their ids; empty in regression.
-    train: Columns  # Columns of training and development sets.
-    test: Columns  # Columns of test sets.
+    train: Layout  # Layout of training and development sets.
+    test: Layout  # Layout of test sets.
     submission: str  # The name of the file to submit, without `.tsv`.
     metric: str = "accuracy"  # A metric of `text.TextTask`.
     files: Mapping[str, str] = _FILES  # Mismatched sets may be missing.
 
 
 TASKS = {
-    "cola": GlueRow(
+    "cola": GlueTask(
         _BINARY,
-        Columns(3, label=1, has_header=False),
-        Columns(1),
+        Layout(3, label=1, has_header=False),
+        Layout(1),
         "CoLA",
         metric="matthews",
     ),
-    "sst2": GlueRow(_BINARY, Columns(0, label=1), Columns(1, guid=0), "SST-2"),
-    "mrpc": GlueRow(
+    "sst2": GlueTask(_BINARY, Layout(0, label=1), Layout(1, guid=0), "SST-2"),
+    "mrpc": GlueTask(
         _BINARY,
-        Columns(3, 4, label=0),
-        Columns(3, 4),
+        Layout(3, 4, label=0),
+        Layout(3, 4),
         "MRPC",
         metric="accuracy_and_f1",
     ),
-    "stsb": GlueRow((), Columns(7, 8, label=9), Columns(7, 8, guid=0), "STS-B"),
-    "qqp": GlueRow(
+    "stsb": GlueTask((), Layout(7, 8, label=9), Layout(7, 8, guid=0), "STS-B"),
+    "qqp": GlueTask(
         _BINARY,
-        Columns(3, 4, label=5, skips_short_rows=True),
+        Layout(3, 4, label=5, skips_short_rows=True),
         _TEST_PAIRS._replace(skips_short_rows=True),
         "QQP",
         metric="accuracy_and_f1",
     ),
-    "mnli": GlueRow(
+    "mnli": GlueTask(
         INFERENCE,
-        Columns(8, 9, label=-1, guid=0),
-        Columns(8, 9, guid=0),
+        Layout(8, 9, label=-1, guid=0),
+        Layout(8, 9, guid=0),
         "MNLI-m",
         files={
             "train": "train.tsv",
@@ -94,10 +94,10 @@ TASKS = {
             "test_mismatched": "test_mismatched.tsv",
         },
     ),
-    "qnli": GlueRow(_ENTAILMENT, _PAIRS, _TEST_PAIRS, "QNLI"),
-    "rte": GlueRow(_ENTAILMENT, _PAIRS, _TEST_PAIRS, "RTE"),
-    "wnli": GlueRow(_BINARY, _PAIRS, _TEST_PAIRS, "WNLI"),
-    "ax": GlueRow(
+    "qnli": GlueTask(_ENTAILMENT, _PAIRS, _TEST_PAIRS, "QNLI"),
+    "rte": GlueTask(_ENTAILMENT, _PAIRS, _TEST_PAIRS, "RTE"),
+    "wnli": GlueTask(_BINARY, _PAIRS, _TEST_PAIRS, "WNLI"),
+    "ax": GlueTask(
         INFERENCE, _PAIRS, _TEST_PAIRS, "AX", files={"test": "diagnostic.tsv"}
     ),
 }
@@ -129,7 +129,7 @@ def task_on(data: "GlueData") -> TextTask:
 class GlueData(DataSet):
     """The files of a GLUE task."""
 
-    row: GlueRow
+    row: GlueTask
     data_dir: str
 
     def path(self, split: str) -> str:
@@ -147,7 +147,7 @@ class GlueData(DataSet):
             return [mode, mismatched]
         return [mode]
 
-    def columns(self, split: str) -> Columns:
+    def columns(self, split: str) -> Layout:
         return self.row.test if split.startswith("test") else self.row.train
 
     def rows(self, split: str) -> Iterator[Row]:

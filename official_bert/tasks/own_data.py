@@ -102,7 +102,10 @@ class OwnData(DataSet):
         """Returns the label of a row; raises `InputError` if it is unknown."""
 
     def label_if_known(self, row: Row, split: str) -> Any | None:
-        """Returns the label of a row; in test data, None if it is unknown."""
+        """Returns the label of a row; in test data, None if it is unknown.
+
+        Test data may lack the column of labels, or have values such as -1.
+        """
         try:
             return self.label(row)
         except InputError:

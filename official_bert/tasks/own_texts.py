@@ -201,7 +201,11 @@ class OwnTexts(OwnData):
         Raises `InputError` if there are more labels than different texts.
         """
         no_text = [e.guid for e in examples if _is_missing("".join(e.texts))]
-        no_label = [e.guid for e in examples if _is_missing(e.label or "-")]
+        no_label = [
+            e.guid
+            for e in examples
+            if isinstance(e.label, str) and _is_missing(e.label)
+        ]
         for kind, guids in (("texts", no_text), ("labels", no_label)):
             if guids:
                 logging.warning(

@@ -36,7 +36,7 @@ from official_bert.sources.heads import Head
 from official_bert.tasks import conll, own_data
 from official_bert.tasks.conll import ConllData, Sentence
 from official_bert.tasks.task import (
-    FeatureRow,
+    ExampleFeature,
     Input,
     Logits,
     RowFeatures,
@@ -154,7 +154,7 @@ class TaggingTask(Task):
 
     def feature_rows(
         self, examples: Examples, tokenizer: Tokenizer, max_seq_length: int
-    ) -> Iterator[FeatureRow]:
+    ) -> Iterator[ExampleFeature]:
         """Yields the windows of each sentence; long words are truncated."""
         room = max_seq_length - 2
 
@@ -185,7 +185,7 @@ class TaggingTask(Task):
                     if tags:
                         labels[position] = tags[word - start]
                 row |= {"label_ids": labels, "label_mask": mask}
-                yield FeatureRow(number, row)
+                yield ExampleFeature(number, row)
 
     def labels_of(self, example: Sentence) -> Sequence[str]:
         return example.tags or ()

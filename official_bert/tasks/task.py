@@ -19,7 +19,7 @@ from absl import logging
 
 from official_bert.errors import listed
 from official_bert.inputs import padding
-from official_bert.inputs.padding import Row
+from official_bert.inputs.padding import Unpadded
 from official_bert.inputs.schemas import Schema
 from official_bert.io import files, json_files, tables
 from official_bert.options import Predict
@@ -99,11 +99,11 @@ class Features(abc.ABC):
         """
 
 
-class FeatureRow(NamedTuple):
+class ExampleFeature(NamedTuple):
     """One feature: the index of its example, and its values, unpadded."""
 
     example: int
-    values: Row
+    values: Unpadded
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +111,7 @@ class RowFeatures(Features):
     """Features as lists, which `batch` pads to the shapes of `schema`."""
 
     examples: Examples
-    rows: Sequence[FeatureRow]
+    rows: Sequence[ExampleFeature]
     schema: Schema
 
     @functools.cached_property
@@ -205,7 +205,6 @@ class Task(abc.ABC):
             it contains as many features as there are examples, as for SQuAD in
             the original.
         pad_to: How features are padded for prediction; see `inputs.padding`.
-        truncates: Whether texts that are too long are truncated.
         input_ending: The ending of an input file of `predict.py`.
         serving: The signatures of an exported model, a key of
             `export.serving.SIGNATURES`.
@@ -220,7 +219,6 @@ class Task(abc.ABC):
     not_saved: ClassVar[tuple[str, ...]] = ("data", "pooling_head")
     epoch_has_all_features: ClassVar[bool] = True
     pad_to = "bucket"
-    truncates = False
     input_ending = "jsonl"
 
     @property
@@ -232,6 +230,11 @@ class Task(abc.ABC):
     @abc.abstractmethod
     def head(self) -> Head:
         """The head of the model; its kind is `head_kind`."""
+
+    @property
+    def truncates(self) -> bool:
+        """Whether texts that are too long are truncated."""
+        return False
 
     @property
     def loss_unit(self) -> float:
@@ -254,7 +257,7 @@ class Task(abc.ABC):
 
     def feature_rows(
         self, examples: Examples, tokenizer: Tokenizer, max_seq_length: int
-    ) -> Iterator[FeatureRow]:
+    ) -> Iterator[ExampleFeature]:
         """Yields the features of examples, for the default `featurize`."""
         raise NotImplementedError
 

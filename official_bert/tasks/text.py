@@ -15,7 +15,7 @@ from official_bert.sources.heads import Head
 from official_bert.tasks import documents, probabilities
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.task import (
-    FeatureRow,
+    ExampleFeature,
     Input,
     Logits,
     RowFeatures,
@@ -104,7 +104,7 @@ class TextTask(Task):
         return Head(self.head_kind, size, self.task_type, self.pooling_head)
 
     @property
-    def truncates(self) -> bool:  # type: ignore[override]
+    def truncates(self) -> bool:
         """Whether long texts are truncated."""
         return self.long_documents.mode != "windows"
 
@@ -120,7 +120,7 @@ class TextTask(Task):
 
     def feature_rows(
         self, examples: Texts, tokenizer: Tokenizer, max_seq_length: int
-    ) -> Iterator[FeatureRow]:
+    ) -> Iterator[ExampleFeature]:
         """Yields one feature per example; with windows, one per window."""
         special = text_inputs.special_ids(tokenizer.vocab)
         texts = (text for example in examples for text in example.texts)
@@ -132,7 +132,7 @@ class TextTask(Task):
                 next(ids), next(ids), max_seq_length, self.long_documents
             ):
                 row = text_inputs.text_features(*pair, special)
-                yield FeatureRow(number, row | label)
+                yield ExampleFeature(number, row | label)
 
     def labels_of(self, example: TextExample) -> Sequence[Any]:
         """Returns the label or labels; none in regression."""

@@ -23,8 +23,8 @@ from official_bert.options import RunClassifier
 from official_bert.tasks import glue
 from official_bert.tasks.text import TextTask
 
-_TRAIN = glue.Columns(0, 1, label=2)
-_EVALUATION = glue.Columns(6, 7, label=1)
+_TRAIN = glue.Layout(0, 1, label=2)
+_EVALUATION = glue.Layout(6, 7, label=1)
 
 
 def make(options: RunClassifier) -> TextTask:
@@ -40,7 +40,7 @@ def make(options: RunClassifier) -> TextTask:
         "test": evaluation_file.format("test"),
     }
     variant = f"{language}_translated" if options.translate_test else language
-    row = glue.GlueRow(
+    row = glue.GlueTask(
         glue.INFERENCE, _TRAIN, _EVALUATION, f"XNLI-{variant}", files=paths
     )
     data = XnliData(row, options.data_dir, language, variant)
@@ -54,7 +54,7 @@ class XnliData(glue.GlueData):
     language: str
     variant: str
 
-    def columns(self, split: str) -> glue.Columns:
+    def columns(self, split: str) -> glue.Layout:
         return _TRAIN if split == "train" else _EVALUATION
 
     def rows(self, split: str) -> Iterator[Row]:

@@ -11,7 +11,7 @@ from support import tiny
 
 from official_bert.modeling.losses import LOSSES
 from official_bert.tasks.documents import LongDocuments
-from official_bert.tasks.task import FeatureRow, RowFeatures
+from official_bert.tasks.task import ExampleFeature, RowFeatures
 from official_bert.tasks.text import TextExample, TextTask
 
 CLASSES = TextTask(task_type="classification", labels=("no", "yes", "maybe"))
@@ -101,7 +101,7 @@ def test_logits_of_windows_are_pooled(pooling, first):
 def answers(task, *logits, numbers=None):
     numbers = numbers or range(len(logits))
     examples = [TextExample("", "x")] * len(set(numbers))
-    rows = [FeatureRow(number, {}) for number in numbers]
+    rows = [ExampleFeature(number, {}) for number in numbers]
     features = RowFeatures(examples, rows, task.schema(8))
     return task.answers(features, [np.float32(row) for row in logits])
 

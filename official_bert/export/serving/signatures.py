@@ -92,10 +92,10 @@ class TaskSignatures(abc.ABC):
     def features(
         self, ids_a: Any, ids_b: Any, seq_length: Any = None
     ) -> list[Any]:
-        """Returns the model's inputs, int32 [R, S], for token ids that fit.
+        """Packs token ids, already cut to fit, into the model's inputs.
 
-        The rows of `ids_b` are empty for single texts. The default of S is the
-        length of the longest row.
+        These are int32 [R, S]; the default of S is the length of the longest
+        row. The rows of `ids_b` are empty for single texts.
         """
         if seq_length is None:
             a, b = ids_a.row_lengths(), ids_b.row_lengths()

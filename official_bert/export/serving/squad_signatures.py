@@ -42,7 +42,7 @@ class Windows(NamedTuple):
 
 
 class SquadSignatures(TaskSignatures):
-    """Signatures of a `tasks.squad.squad_task.SquadTask`.
+    """Signatures of a `tasks.squad.task.SquadTask`.
 
     Outputs of `serving_default` for each question:
         answer: [B], "" for no answer (SQuAD 1.1: "empty").
@@ -107,7 +107,7 @@ class SquadSignatures(TaskSignatures):
         )
 
     def _make_windows(self, ids: Any, question_ids: Any) -> tuple[Any, Windows]:
-        """Cuts passages into the windows of `tasks.squad.squad_features`.
+        """Cuts passages into the windows of `tasks.squad.features`.
 
         Here a passage without tokens has an empty window, so that every
         question has one. Also returns int64 [R], the question of each window.
@@ -206,7 +206,7 @@ def choose_answer(
 def _best_spans(
     passage: Passage, windows: Windows, logits: Any, options: DecodingOptions
 ) -> _Candidates:
-    """Returns the spans of `squad_decoding._best_spans`, in any order."""
+    """Returns the spans of `decoding._best_spans`, in any order."""
     num_best = tf.minimum(options.n_best_size, tf.shape(logits)[1])
     # `top_k` sorts equal logits by position.
     values, positions = tf.math.top_k(tf.transpose(logits, [2, 0, 1]), num_best)
@@ -237,7 +237,7 @@ def _best_spans(
 
 
 def _has_most_context(windows: Windows, tokens: Any) -> Any:
-    """Whether windows own tokens [R, N], as in `squad_features.find_owners`."""
+    """Whether windows own tokens [R, N], as in `features.find_owners`."""
     left = tokens[:, :, tf.newaxis] - windows.start
     right = windows.start + windows.length - 1 - tokens[:, :, tf.newaxis]
     context = tf.cast(tf.minimum(left, right), tf.float64)

@@ -211,7 +211,7 @@ def find_owners(starts: Ints, lengths: Ints) -> npt.NDArray[np.intp]:
         zip(starts.tolist(), lengths.tolist(), strict=True)
     ):
         num_left = np.arange(length)
-        # float64 and this order of operations give the ties of the original.
+        # This order of operations breaks ties as the original does (float64).
         scores = np.minimum(num_left, num_left[::-1]) + 0.01 * length
         best = best_scores[start : start + length]
         owner[start : start + length][scores > best] = index

@@ -18,7 +18,6 @@ from official_bert.options import Predict, RunSquad
 from official_bert.runs import file_names
 from official_bert.sources.heads import Head, PoolingHead
 from official_bert.tasks import task
-from official_bert.tasks.squad import features as squad_features
 from official_bert.tasks.squad.decoding import (
     DecodingOptions,
     SquadAnswer,
@@ -30,7 +29,14 @@ from official_bert.tasks.squad.examples import (
     find_unanswered,
     read_examples,
 )
-from official_bert.tasks.squad.features import NUM_SPECIAL, SquadFeatures
+from official_bert.tasks.squad.features import (
+    NUM_SPECIAL,
+    SquadFeatures,
+    make_schema,
+    make_windows,
+    tokenize,
+    tokenize_paragraphs,
+)
 from official_bert.tokenization import Tokenizer
 
 _DEFAULT_DECODING = DecodingOptions()
@@ -96,7 +102,7 @@ class SquadTask(task.Task):
         return Head(self.head_kind, 2, "spans", self.pooling_head)
 
     def schema(self, max_seq_length: int) -> Schema:
-        return squad_features.make_schema(max_seq_length)
+        return make_schema(max_seq_length)
 
     def featurize(
         self,
@@ -112,13 +118,13 @@ class SquadTask(task.Task):
                 f"for --max_query_length={self.max_query_length}: a question, "
                 f"{NUM_SPECIAL} special tokens and a window of one token."
             )
-        paragraphs = squad_features.tokenize_paragraphs(
+        paragraphs = tokenize_paragraphs(
             tokenizer, [e.paragraph for e in examples], self.show_progress
         )
         texts = (example.question_text for example in examples)
         questions = [
             question[: self.max_query_length]
-            for question in squad_features.tokenize(tokenizer, texts)
+            for question in tokenize(tokenizer, texts)
         ]
         rooms = [max_seq_length - NUM_SPECIAL - len(ids) for ids in questions]
         lengths = [len(paragraph.ids) for paragraph in paragraphs]
@@ -127,7 +133,7 @@ class SquadTask(task.Task):
             tokenizer=tokenizer,
             questions=questions,
             paragraphs=paragraphs,
-            windows=squad_features.make_windows(
+            windows=make_windows(
                 np.array(lengths), np.array(rooms), self.doc_stride
             ),
         )

@@ -11,7 +11,7 @@ from support import ROOT, recorded, recorded_texts
 
 from official_bert.inputs import tfrecords
 from official_bert.tasks import record_files
-from official_bert.tasks.squad import decoding as squad_decoding
+from official_bert.tasks.squad import decoding
 from official_bert.tasks.squad.examples import read_examples
 from official_bert.tasks.squad.features import find_owners
 from official_bert.tasks.squad.task import SquadTask
@@ -110,11 +110,11 @@ def test_predictions_equal_the_original(folder, released_tokenizer, tmp_path):
     params = json.loads((folder / "params.json").read_text())
     _, features = load(folder.parent, released_tokenizer)
     logits = np.load(folder / "logits.npz")
-    options = [params[x] for x in squad_decoding.DecodingOptions._fields]
-    answers = squad_decoding.decode(
+    options = [params[x] for x in decoding.DecodingOptions._fields]
+    answers = decoding.decode(
         features,
         np.stack([logits["start_logits"], logits["end_logits"]], axis=-1),
-        squad_decoding.DecodingOptions(*options),
+        decoding.DecodingOptions(*options),
     )
     # The original crashes on these questions.
     crashes = params["left_out_no_features"]
@@ -122,7 +122,7 @@ def test_predictions_equal_the_original(folder, released_tokenizer, tmp_path):
     kept = []
     for example, answer in zip(features.examples, answers, strict=True):
         if example.qas_id in crashes:
-            odds = squad_decoding.NO_CANDIDATE_ODDS
+            odds = decoding.NO_CANDIDATE_ODDS
             assert (answer.text, answer.null_odds) == ("", odds)
         else:
             kept.append((example, answer))
@@ -140,5 +140,5 @@ def test_final_texts_equal_the_original(golden):
     records = [*recorded_texts.lines(golden / "squad" / "final_text.jsonl.gz")]
     assert len(records) == 8400
     for pred_text, *arguments, expected in records:
-        found = squad_decoding.get_final_text(pred_text, *arguments)
+        found = decoding.get_final_text(pred_text, *arguments)
         assert found == expected, pred_text

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from official_bert.tasks.squad import decoding as squad_decoding
+from official_bert.tasks.squad import decoding
 from official_bert.tasks.squad.features import find_owners
 
 CONTEXT = "Ab  (cd)-ef\ngh, Ij kl. mn"  # 19 tokens in 5 words.
@@ -25,8 +25,8 @@ def make(read, make_tokenizer, featurize):
 
 def predict(features, logits, **options):
     logits = np.asarray(logits, np.float32)
-    options = squad_decoding.DecodingOptions(**options)
-    return squad_decoding.decode(features, logits, options)
+    options = decoding.DecodingOptions(**options)
+    return decoding.decode(features, logits, options)
 
 
 def random_logits(features, seed=0, decimals=4):
@@ -186,12 +186,12 @@ def test_without_a_span_there_is_no_answer(make, version_2, text, logit, odds):
 def test_final_text_is_the_predicted_part_of_the_original(
     predicted, original, expected
 ):
-    found = squad_decoding.get_final_text(predicted, original, True)
+    found = decoding.get_final_text(predicted, original, True)
     assert found == expected
 
 
 def test_final_text_keeps_the_case_of_a_cased_model():
-    assert squad_decoding.get_final_text("É", "é É", False) == "É"
+    assert decoding.get_final_text("É", "é É", False) == "É"
 
 
 PASSAGES = {
@@ -237,8 +237,8 @@ def test_labelled_answers_of_all_scripts_are_decoded(
     # High at the labels of windows with an answer.
     is_label = np.arange(48)[:, np.newaxis] == labels[:, np.newaxis]
     logits = np.where(is_label & (labels > 0)[:, np.newaxis], 9.0, 0.0)
-    options = squad_decoding.DecodingOptions(n_best_size=5)
-    found = squad_decoding.decode(features, logits, options)
+    options = decoding.DecodingOptions(n_best_size=5)
+    found = decoding.decode(features, logits, options)
     for example, answer in zip(examples, found, strict=True):
         assert example.qas_id in answer.text
         # An answer that starts inside a word is extended to the whole word,
