@@ -26,18 +26,28 @@ TASK_HEAD = "^(cls/squad/)?output_(weights|bias)$|^(bilstm|features)/"
 class HeadKind(NamedTuple):
     """A kind of head: a row of `KINDS`.
 
-    The fields after `has_pooler` are for the heads of tasks.
+    Attributes:
+        name: The value of --head.
+        suffix: The end of the name of the transformers class with this head.
+        scopes: The prefixes of the names of its weights.
+        has_pooler: Whether it uses BERT's pooled output.
+        task: `kind` in the task.json of a transformers model with this head.
+            There is none for multiple choice, because transformers does not
+            store the number of choices.
+        dropout: The rate before the output layer of a task.
     """
 
     name: str
-    architecture: str  # The transformers class with this head.
+    suffix: str
     scopes: tuple[str, ...] = ()
-    has_pooler: bool = False  # Whether it uses BERT's pooled output.
-    dropout: float = 0.1  # Before the output layer; not set by the config.
-    # `kind` in the task.json of a transformers model with this head. There is
-    # none for multiple choice, because transformers does not store the number
-    # of choices.
+    has_pooler: bool = False
     task: str | None = None
+    dropout: float = 0.1
+
+    @property
+    def architecture(self) -> str:
+        """The transformers class with this head."""
+        return f"BertFor{self.suffix}" if self.scopes else "BertModel"
 
     @property
     def output_scope(self) -> str:
@@ -54,50 +64,21 @@ class HeadKind(NamedTuple):
         }
 
 
-# {value of --head, or name in messages: the kind of head}.
+_SENTENCE, _TOKEN = "sequence_classification", "token_classification"
+_QUESTION = "question_answering"
+
+# {name: the kind of head}.
 KINDS = {
-    kind.name: kind
-    for kind in (
-        HeadKind("encoder", "BertModel"),
-        HeadKind(
-            "pretraining",
-            "BertForPreTraining",
-            (_MASKED_LM, _NEXT_SENTENCE),
-            has_pooler=True,
-        ),
-        HeadKind("masked_lm", "BertForMaskedLM", (_MASKED_LM,)),
-        HeadKind(
-            "next_sentence",
-            "BertForNextSentencePrediction",
-            (_NEXT_SENTENCE,),
-            has_pooler=True,
-        ),
-        HeadKind(
-            "sequence_classification",
-            "BertForSequenceClassification",
-            (_CLASSIFIER,),
-            has_pooler=True,
-            task="text",
-        ),
-        HeadKind(
-            "multiple_choice",
-            "BertForMultipleChoice",
-            (_CLASSIFIER,),
-            has_pooler=True,
-        ),
-        HeadKind(
-            "token_classification",
-            "BertForTokenClassification",
-            (_CLASSIFIER,),
-            task="tagging",
-        ),
-        HeadKind(
-            "question_answering",
-            "BertForQuestionAnswering",
-            (_SPANS,),
-            dropout=0.0,
-            task="squad",
-        ),
+    row[0]: HeadKind(*row)
+    for row in (
+        ("encoder", ""),
+        ("pretraining", "PreTraining", (_MASKED_LM, _NEXT_SENTENCE), True),
+        ("masked_lm", "MaskedLM", (_MASKED_LM,)),
+        ("next_sentence", "NextSentencePrediction", (_NEXT_SENTENCE,), True),
+        (_SENTENCE, "SequenceClassification", (_CLASSIFIER,), True, "text"),
+        ("multiple_choice", "MultipleChoice", (_CLASSIFIER,), True),
+        (_TOKEN, "TokenClassification", (_CLASSIFIER,), False, "tagging"),
+        (_QUESTION, "QuestionAnswering", (_SPANS,), False, "squad", 0.0),
     )
 }
 
