@@ -215,7 +215,7 @@ class Task(abc.ABC):
 
     kind: ClassVar[str]
     head_kind: ClassVar[str]
-    serving: ClassVar[str]
+    serving: ClassVar[str] = "logits"
     not_saved: ClassVar[tuple[str, ...]] = ("data", "pooling_head")
     epoch_has_all_features: ClassVar[bool] = True
     pad_to = "bucket"

@@ -32,6 +32,7 @@ from official_bert.tasks.task import FinetunedModel
 
 # {`serving` of a task: its signatures}.
 SIGNATURES: dict[str, type[TaskSignatures]] = {
+    "logits": TaskSignatures,
     "text": TextSignatures,
     "choice": ChoiceSignatures,
     "tagging": TaggingSignatures,

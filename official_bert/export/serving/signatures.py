@@ -1,6 +1,5 @@
 """The functions of served models; SQuAD and tagging are in other modules."""
 
-import abc
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,9 +22,10 @@ _SPACE = r"[\pZ\t-\r\x1c-\x1f\x{85}]"
 _ROWS_AT_ONCE = 32
 
 
-class TaskSignatures(abc.ABC):
-    """The signatures of a fine-tuned model; each kind of task has a subclass.
+class TaskSignatures:
+    """The signatures of a fine-tuned model, whose output is `logits`.
 
+    Subclasses, named by `Task.serving`, have other outputs and take text.
     The signatures `ids` and `examples` need no tokenizer. With them, a text
     that is divided into several windows takes several rows, and the client
     combines their outputs. Signatures that take text need a tokenizer.
@@ -43,13 +43,13 @@ class TaskSignatures(abc.ABC):
         self.special_ids = text_inputs.special_ids(finetuned.tokenizer.vocab)
         self.tokenizer: Any = tokenizer
 
-    @abc.abstractmethod
     def _outputs(self, logits: Any) -> Tensors:
         """Returns the outputs of rows with these logits [B, ...]."""
+        return {"logits": logits}
 
-    @abc.abstractmethod
     def _text_signatures(self) -> dict[str, Any]:
         """Returns the signatures that take text."""
+        return {}
 
     def all(self) -> dict[str, Any]:
         """Returns all signatures by name."""
