@@ -16,6 +16,11 @@ from support import ROOT
 
 import official_bert
 
+WEIGHTS_OF_FORMATS = "=".join(
+    f"sources.formats.{path.parent.name}.weights"
+    for path in ROOT.glob("official_bert/sources/formats/*/weights.py")
+)
+
 # The longest name that a module's name starts with decides its part. Names that
 # "=" joins are one part.
 LEVELS = [
@@ -29,9 +34,7 @@ LEVELS = [
     "modeling optimization hub inputs.datasets=inputs.records",
     "inference.forward "
     "sources.loading=sources.model=sources.converter=sources.weights="
-    "sources.formats.tf1.checkpoint=sources.formats.tf1.weights="
-    "sources.formats.huggingface.weights=sources.formats.keras_hub.weights="
-    "sources.formats.model_garden="
+    f"sources.formats.tf1.checkpoint={WEIGHTS_OF_FORMATS}="
     "runs.checkpoints",
     "training inference export",
     "commands=__main__",

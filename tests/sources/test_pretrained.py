@@ -24,7 +24,7 @@ from official_bert.options import ExtractFeatures, Predict, RunPretraining
 from official_bert.sources import formats, pretrained
 from official_bert.tokenization import Tokenizer
 
-FORMATS = ["tf1", "huggingface", "keras_hub"]
+FORMATS = [row.name for row in formats.FORMATS.values() if row.is_output]
 
 
 @pytest.fixture(autouse=True)
