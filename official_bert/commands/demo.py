@@ -22,7 +22,6 @@ from official_bert.io import files, processes
 from official_bert.options import Demo, cli
 from official_bert.runs import file_names
 from official_bert.sources.released_models import DEMO as MODEL
-from official_bert.sources.released_models import data_directory
 
 BLANKS = (
     "She opened the [MASK] and went in.",
@@ -196,7 +195,7 @@ def run(step: Step) -> None:
     print(f"\n# {step.title}\npython {shown}", flush=True)
     script, *flags = step.command
     if script.startswith("data/"):
-        program = os.path.join(data_directory(), os.path.basename(script))
+        program = os.path.join(files.data_directory(), os.path.basename(script))
         process = processes.start(program, *flags)
     else:
         process = processes.start_command(script.removesuffix(".py"), flags)

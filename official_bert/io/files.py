@@ -463,3 +463,11 @@ def replacing_directory(path: str) -> Iterator[str]:
         remove_directory(old)
     finally:
         remove_directory(new)
+
+
+def data_directory() -> str:
+    """Returns `data/` of the clone, which wheels contain in the package."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    installed = os.path.join(package, "data")  # Only in wheels.
+    is_wheel = os.path.isdir(installed)
+    return installed if is_wheel else f"{os.path.dirname(package)}/data"

@@ -2,7 +2,7 @@
 
 import fnmatch
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from official_bert.errors import InputError
 from official_bert.io import files
@@ -44,7 +44,7 @@ def beside_checkpoint(checkpoint: str, name: str) -> str | None:
     return next(filter(files.exists, paths), None)
 
 
-def has_any(names: Sequence[str], patterns: Sequence[str]) -> bool:
+def has_any(names: Sequence[str], patterns: Iterable[str]) -> bool:
     """Whether a file name matches a pattern."""
     return any(fnmatch.filter(names, pattern) for pattern in patterns)
 

@@ -37,7 +37,6 @@ from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.sources.formats.tf1 import files as tf1_files
 from official_bert.sources.released_models import (
     DEMO,
-    data_directory,
     released,
 )
 from official_bert.tokenization.normalize import normalize
@@ -231,7 +230,9 @@ def _download(model: str, patterns: tuple[str, ...], commit: str = "") -> str:
     revision. `DEMO` is in the directory of the commands.
     """
     if model == DEMO:
-        return os.path.join(data_directory(), released()[DEMO]["repository"])
+        return os.path.join(
+            files.data_directory(), released()[DEMO]["repository"]
+        )
     if not is_name(model):
         rows = released().items()
         similar = [n for n, r in rows if r["repository"].endswith(f"/{model}")]

@@ -3,7 +3,6 @@
 import csv
 import functools
 import importlib.resources
-import os
 import re
 
 from official_bert.errors import InputError
@@ -27,7 +26,7 @@ def validate_case_matches_checkpoint(
 
     The checkpoint is recognized by the name of its directory, such as
     "uncased_L-12_H-768_A-12/bert_model.ckpt". Other names are not checked. The
-    message equals the original implementation's.
+    message is the original implementation's, except for its last sentence.
     """
     match = re.search(
         r"([A-Za-z0-9_-]+)/bert_model\.ckpt", init_checkpoint or ""
@@ -40,14 +39,6 @@ def validate_case_matches_checkpoint(
             f"`--init_checkpoint={init_checkpoint}`. However, `{model}` seems "
             f"to be a {'cased' if do_lower_case else 'lowercased'} model, so "
             f"you should pass in `--do_lower_case={not do_lower_case}` so that "
-            "the fine-tuning matches how the model was pre-training. If this "
-            "error is wrong, please just comment out this check."
+            "the fine-tuning matches how the model was pre-training. Rename "
+            "the directory if this is another model."
         )
-
-
-def data_directory() -> str:
-    """Returns `data/` of the clone, which wheels contain in the package."""
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    installed = os.path.join(package, "data")  # Only in wheels.
-    is_wheel = os.path.isdir(installed)
-    return installed if is_wheel else f"{os.path.dirname(package)}/data"

@@ -61,39 +61,31 @@ class Format(NamedTuple):
 _TF1 = Format(
     "tf1",
     tf1_files,
-    metadata_patterns=("checkpoint", "*.index", "vocab.txt"),
-    weights_patterns=("*.data-?????-of-?????",),
+    ("checkpoint", "*.index", "vocab.txt"),
+    ("*.data-?????-of-?????",),
 )
 # The same files; only the names in the checkpoint differ.
 _MODEL_GARDEN = _TF1._replace(name="model_garden", is_output=False)
-
+_HUGGINGFACE = Format(
+    "huggingface", huggingface_files, ("vocab.txt",), ("model*.safetensors",)
+)
+_KERAS_HUB = Format(
+    "keras_hub",
+    keras_hub_files,
+    ("assets/tokenizer/vocabulary.txt",),
+    ("model.weights.h5",),
+    package="keras_hub",
+)
 FORMATS = {
-    row.name: row
-    for row in (
-        _TF1,
-        Format(
-            "huggingface",
-            huggingface_files,
-            metadata_patterns=("vocab.txt",),
-            weights_patterns=("model*.safetensors",),
-        ),
-        Format(
-            "keras_hub",
-            keras_hub_files,
-            metadata_patterns=("assets/tokenizer/vocabulary.txt",),
-            weights_patterns=("model.weights.h5",),
-            package="keras_hub",
-        ),
-        _MODEL_GARDEN,
-    )
+    row.name: row for row in (_TF1, _HUGGINGFACE, _KERAS_HUB, _MODEL_GARDEN)
 }
 
-METADATA_PATTERNS = (
-    "*.json",
-    *dict.fromkeys(p for f in FORMATS.values() for p in f.metadata_patterns),
+# The files to download: small ones first, then weights.
+METADATA_PATTERNS = tuple(
+    {"*.json", *(p for f in FORMATS.values() for p in f.metadata_patterns)}
 )
 WEIGHTS_PATTERNS = tuple(
-    dict.fromkeys(p for f in FORMATS.values() for p in f.weights_patterns)
+    {p for f in FORMATS.values() for p in f.weights_patterns}
 )
 
 # Files that are never opened.
@@ -142,7 +134,7 @@ def detect(path: str, where: str) -> Format:
 def has_other_weights(names: Sequence[str]) -> bool:
     """Whether files have weights, by their names, that are not TF1's."""
     patterns = set(WEIGHTS_PATTERNS).difference(_TF1.weights_patterns)
-    return model_formats.has_any(names, sorted(patterns))
+    return model_formats.has_any(names, patterns)
 
 
 def require_readable(path: str) -> None:

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from absl import logging
@@ -36,16 +36,11 @@ THEIR_ACTIVATIONS = {
     "tanh": "tanh",
     "linear": "linear",
 }
+_TANH_GELUS = ("gelu_pytorch_tanh", "gelu_new", "gelu_fast", "gelu_accurate")
 _OUR_ACTIVATIONS = {
-    "gelu": "gelu_erf",
-    "gelu_python": "gelu_erf",
-    "gelu_pytorch_tanh": "gelu",
-    "gelu_new": "gelu",
-    "gelu_fast": "gelu",
-    "gelu_accurate": "gelu",
-    "relu": "relu",
-    "tanh": "tanh",
-    "linear": "linear",
+    **dict.fromkeys(("gelu", "gelu_python"), "gelu_erf"),
+    **dict.fromkeys(_TANH_GELUS, "gelu"),
+    **{name: name for name in ("relu", "tanh", "linear")},
 }
 
 # The values of these keys in the original BERT. Other values are not supported.
@@ -141,7 +136,7 @@ def read_vocab(directory: str) -> str | None:
     if files.exists(path):
         text = files.read_text(path)
     elif fast:
-        text = _vocab_text(_learned_tokens(fast, fast_path))
+        text = "\n".join([*_learned_tokens(fast, fast_path), ""])
     else:
         return None
     learned = text.removesuffix("\n")
@@ -155,7 +150,7 @@ def read_vocab(directory: str) -> str | None:
         len(added),
         added[0],
     )
-    return _vocab_text([learned, *added])
+    return "\n".join([learned, *added, ""])
 
 
 def _added_tokens(
@@ -174,20 +169,7 @@ def _added_tokens(
         content = json_files.get(token, "content", str, path)
         ids[content] = _read_id(token, "id", path)
     added = {token: number for token, number in ids.items() if number >= first}
-    if sorted(added.values()) != list(range(first, first + len(added))):
-        raise InputError(
-            f"{directory}: the ids of added tokens must be {first}, "
-            f"{first + 1}, ... without gaps. Received: {quoted(added)}. Save "
-            "the tokenizer again, or pass --vocab_file."
-        )
-    in_order = sorted(added, key=added.__getitem__)
-    _require_lines(in_order, directory)
-    return in_order
-
-
-def _vocab_text(tokens: Iterable[str]) -> str:
-    """Returns the text of a `vocab.txt` with these tokens."""
-    return "".join(f"{token}\n" for token in tokens)
+    return _in_order(added, first, f"{directory}: the ids of added tokens")
 
 
 def _learned_tokens(content: dict[str, Any], path: str) -> list[str]:
@@ -199,14 +181,7 @@ def _learned_tokens(content: dict[str, Any], path: str) -> list[str]:
         )
     vocab = json_files.get(model, "vocab", dict, path)
     ids = {token: _read_id(vocab, token, path) for token in vocab}
-    tokens = sorted(ids, key=ids.__getitem__)
-    _require_lines(tokens, path)
-    if [ids[token] for token in tokens] != list(range(len(tokens))):
-        raise InputError(
-            f"{path}: the vocabulary's ids must be 0, 1, 2, ... without gaps, "
-            "as the lines of vocab.txt. Pass --vocab_file."
-        )
-    return tokens
+    return _in_order(ids, 0, f"{path}: the ids of the vocabulary")
 
 
 def _read_id(content: dict[str, Any], key: str, path: str) -> int:
@@ -214,11 +189,21 @@ def _read_id(content: dict[str, Any], key: str, path: str) -> int:
     return number
 
 
-def _require_lines(tokens: Iterable[str], where: str) -> None:
-    """Raises `InputError` for a token that is not one line of `vocab.txt`."""
-    for token in tokens:
+def _in_order(ids: dict[str, int], first: int, where: str) -> list[str]:
+    """Returns tokens in the order of their ids, as lines of `vocab.txt`.
+
+    Raises `InputError` for gaps between ids, and for line breaks in tokens.
+    """
+    if sorted(ids.values()) != list(range(first, first + len(ids))):
+        raise InputError(
+            f"{where} must be {first}, {first + 1}, ... without gaps, as the "
+            f"lines of vocab.txt. Received: {quoted(ids)}. Save the tokenizer "
+            "again, or pass --vocab_file."
+        )
+    for token in ids:
         if "\n" in token or "\r" in token:
             raise InputError(
-                f"{where}: tokens must not have line breaks. Received: "
+                f"{where} must be of tokens without line breaks. Received: "
                 f"{quoted(token)}."
             )
+    return sorted(ids, key=ids.__getitem__)
