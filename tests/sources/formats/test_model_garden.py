@@ -4,6 +4,7 @@ import pathlib
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from support import write_vocab
 from support.conversions import (
     VOCAB,
@@ -16,6 +17,7 @@ from support.conversions import (
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
+from official_bert.sources import formats
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from tools.golden.transformers_process import SIZES
 
@@ -89,6 +91,17 @@ def test_optimizer_state_is_left_out(config_file, tmp_path):
     tf1.write(str(tmp_path / "run"), odd)
     with pytest.raises(InputError, match="no counterpart: encoder/odd"):
         run(tmp_path / "run", config_file, overwrite=True)
+
+
+def test_checkpoints_of_tf2_are_told_from_those_of_tf1(tmp_path):
+    path = str(tmp_path / "tf2")
+    # The name shares its start with that of the object graph.
+    tf.train.Checkpoint(_CHECK=tf.Variable(1.0)).write(path)
+    assert formats.detect(path, "").name == "model_garden"
+    tf1.write(str(tmp_path / "tf1"), {"_CHECK": 1.0})
+    assert formats.detect(str(tmp_path / "tf1"), "").name == "tf1"
+    tf.train.Checkpoint(x=tf.Variable(1.0)).save(str(tmp_path / "run" / "x"))
+    assert formats.detect(str(tmp_path / "run"), "").name == "model_garden"
 
 
 def test_unsuitable_flags_are_an_error(config_file, tmp_path):

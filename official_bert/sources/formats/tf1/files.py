@@ -31,9 +31,9 @@ def has_object_graph(path: str) -> bool:
     for index in [prefix + file_names.INDEX, *paths]:
         if index.endswith(file_names.INDEX) and files.is_file(index):
             with files.open_binary(index) as file:
-                # Names are not compressed. One that starts like the name
-                # before it lacks this start, here "_" at most.
-                return OBJECT_GRAPH[1:].encode() in file.read()
+                # An index stores names without the start that they share
+                # with the name before.
+                return b"TABLE_OBJECT_GRAPH" in file.read()
     return False
 
 
