@@ -14,7 +14,7 @@ from absl import logging
 
 from official_bert.errors import InputError
 from official_bert.io import files, json_files
-from official_bert.sources import model_formats
+from official_bert.sources import checkpoint_paths
 from official_bert.tokenization.vocab import num_tokens, require_tokens
 
 # A damaged config may have thousands of layers, which Keras takes minutes to
@@ -176,7 +176,7 @@ class BertConfig:
         have the same names and shapes. Other keys may differ. `checkpoint` is a
         checkpoint prefix or a run directory.
         """
-        path = model_formats.beside_checkpoint(checkpoint, "bert_config.json")
+        path = checkpoint_paths.beside(checkpoint, "bert_config.json")
         if path is None:
             return None
         config = json_files.read_object(path)

@@ -24,7 +24,7 @@ WEIGHTS_OF_FORMATS = "=".join(
 # The longest name that a module's name starts with decides its part. Names that
 # "=" joins are one part.
 LEVELS = [
-    "config errors io options sources sources.model_formats "
+    "config errors io options sources sources.checkpoint_paths "
     "sources.released_models runs "
     "tokenization metrics pages plots tasks.detection",
     # NumPy

@@ -1,7 +1,7 @@
 """Options of `demo.py`."""
 
 from official_bert.options.flags import Options, option
-from official_bert.sources import model_formats
+from official_bert.sources import checkpoint_paths
 
 
 class Demo(Options):
@@ -10,5 +10,5 @@ class Demo(Options):
     output_dir: str = option(
         "Directory for all output.",
         "demo",
-        check=model_formats.require_checkpoint_path,
+        check=checkpoint_paths.require_supported,
     )

@@ -27,7 +27,7 @@ from official_bert.options.training import (
 )
 from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
-from official_bert.sources import model_formats, pretrained, task_file
+from official_bert.sources import checkpoint_paths, pretrained, task_file
 from official_bert.sources.formats.tf1 import files as tf1_files
 from official_bert.sources.released_models import (
     validate_case_matches_checkpoint,
@@ -71,7 +71,7 @@ def _warn_of_other_tokenizer(
     checkpoint: str, vocab_file: str, do_lower_case: bool
 ) -> None:
     """Warns if files beside a checkpoint differ from the flags."""
-    path = model_formats.beside_checkpoint(checkpoint, file_names.VOCAB)
+    path = checkpoint_paths.beside(checkpoint, file_names.VOCAB)
     if path and files.read_text(path) != files.read_text(vocab_file):
         logging.warning(
             "--vocab_file=%s differs from %s, which is beside the weights",

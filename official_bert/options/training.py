@@ -17,7 +17,7 @@ from official_bert.options.flags import (
     switch,
 )
 from official_bert.options.model_source import NamedModel
-from official_bert.sources import model_formats
+from official_bert.sources import checkpoint_paths
 
 # Policies of options: those that concern only one command, and, of these, those
 # that change at most rounding and dropout masks.
@@ -115,7 +115,7 @@ class TrainingOptions(
     )
     output_dir: str = option(
         "The run directory: checkpoints, results and TensorBoard events.",
-        check=model_formats.require_checkpoint_path,
+        check=checkpoint_paths.require_supported,
         heading="Training",
         **EXECUTION,
         in_sweep=False,

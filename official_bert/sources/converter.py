@@ -17,9 +17,9 @@ from official_bert.io import files, progress
 from official_bert.options.convert_checkpoint import ConvertCheckpoint
 from official_bert.runs import file_names
 from official_bert.sources import (
+    checkpoint_paths,
     heads,
     loading,
-    model_formats,
     pretrained,
     tokenizer_files,
 )
@@ -194,7 +194,7 @@ def _write_model_card(
 
     The Hugging Face Hub shows it as the model's page.
     """
-    results = model_formats.beside_checkpoint(
+    results = checkpoint_paths.beside(
         model.arrays.where, file_names.METRICS_TEXT
     )
     lines = files.read_text(results).splitlines() if results else []
@@ -314,7 +314,7 @@ def strip_optimizer(options: ConvertCheckpoint) -> str:
         arrays = ((name, before.read(name)) for name in kept)
         tf1_weights.write_arrays(directory, arrays)
         for name in names:
-            if path := model_formats.beside_checkpoint(prefix, name):
+            if path := checkpoint_paths.beside(prefix, name):
                 copy = os.path.join(directory, name)
                 files.write_text(copy, files.read_text(path))
         after = tf1_weights.open_arrays(directory)

@@ -28,8 +28,8 @@ from official_bert.io import files
 from official_bert.runs import file_names
 from official_bert.runs.file_names import CONFIG, VOCAB
 from official_bert.sources import (
+    checkpoint_paths,
     formats,
-    model_formats,
     task_file,
 )
 from official_bert.sources.formats import METADATA_PATTERNS, WEIGHTS_PATTERNS
@@ -87,15 +87,15 @@ def find(
     checkpoint = directory
     config_file = None
     if reader is tf1_files:
-        checkpoint = model_formats.find_checkpoint(directory)
-        config_file = model_formats.beside_checkpoint(directory, CONFIG)
+        checkpoint = checkpoint_paths.find(directory)
+        config_file = checkpoint_paths.beside(directory, CONFIG)
         if config_file is None and task_file.is_in(directory):
             raise InputError(
                 f"{model}: has no {CONFIG}, because it was trained from a TF "
                 "Hub module. Only predict.py --model_dir supports it."
             )
     if config_file:
-        own_vocab = model_formats.beside_checkpoint(directory, VOCAB) or ""
+        own_vocab = checkpoint_paths.beside(directory, VOCAB) or ""
         directory = os.path.dirname(config_file)
     else:
         if reader is tf1_files:  # On the Hub, with another config.
@@ -125,7 +125,7 @@ def run_files(
     return ModelFiles(
         os.path.join(directory, CONFIG),
         vocab_file,
-        model_formats.find_checkpoint(directory),
+        checkpoint_paths.find(directory),
         do_lower_case,
     )
 
@@ -299,7 +299,9 @@ def _require_weights(repository: str, directory: str) -> None:
     """Raises `InputError` if a repository has no weights that can be read."""
     import huggingface_hub
 
-    if model_formats.has_any(files.list_directory(directory), WEIGHTS_PATTERNS):
+    if checkpoint_paths.has_any(
+        files.list_directory(directory), WEIGHTS_PATTERNS
+    ):
         return  # They are in the cache.
     api = huggingface_hub.HfApi()
     try:
@@ -307,7 +309,7 @@ def _require_weights(repository: str, directory: str) -> None:
         names = api.list_repo_files(repository, revision=commit)
     except (OSError, huggingface_hub.errors.HTTPError):
         return  # Without a connection, downloading the weights fails anyway.
-    if model_formats.has_any(names, WEIGHTS_PATTERNS):
+    if checkpoint_paths.has_any(names, WEIGHTS_PATTERNS):
         return
     for row in released().values():
         if row["repository"] == repository:

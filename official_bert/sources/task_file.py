@@ -11,7 +11,7 @@ from typing import Any
 
 from official_bert.io import files, json_files
 from official_bert.runs import file_names
-from official_bert.sources import model_formats
+from official_bert.sources import checkpoint_paths
 
 # The types of the keys that are read without creating the task. A task checks
 # its own keys.
@@ -55,7 +55,7 @@ def read_beside(checkpoint: str) -> dict[str, Any]:
     `checkpoint` is a prefix or a directory. KerasHub presets, which have
     another `task.json`, are not fine-tuned.
     """
-    path = model_formats.beside_checkpoint(checkpoint, file_names.TASK)
+    path = checkpoint_paths.beside(checkpoint, file_names.TASK)
     content = read(os.path.dirname(path)) if path else {}
     return content if "kind" in content else {}
 

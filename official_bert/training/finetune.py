@@ -23,7 +23,7 @@ from official_bert.options import (
 )
 from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
-from official_bert.sources import model_formats, task_file
+from official_bert.sources import checkpoint_paths, task_file
 from official_bert.sources.heads import TASK_HEAD
 from official_bert.tasks import record_files
 from official_bert.tasks.task import Task
@@ -231,7 +231,7 @@ def train(run: FinetuningRun) -> None:
 def _warn_of_untrained_positions(options: FinetuningOptions) -> None:
     """Warns if pre-training from scratch had shorter sequences."""
     checkpoint = str(options.init_checkpoint)
-    path = model_formats.beside_checkpoint(checkpoint, file_names.TRAIN_OPTIONS)
+    path = checkpoint_paths.beside(checkpoint, file_names.TRAIN_OPTIONS)
     if not path:
         return
     trained = RunDirectory(os.path.dirname(path)).read_options()

@@ -17,7 +17,7 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError, listed
 from official_bert.io import files
 from official_bert.runs import file_names
-from official_bert.sources import model_formats
+from official_bert.sources import checkpoint_paths
 from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.sources.formats.keras_hub import files as keras_hub_files
 from official_bert.sources.formats.tf1 import files as tf1_files
@@ -134,7 +134,7 @@ def detect(path: str, where: str) -> Format:
 def has_other_weights(names: Sequence[str]) -> bool:
     """Whether files have weights, by their names, that are not TF1's."""
     patterns = set(WEIGHTS_PATTERNS).difference(_TF1.weights_patterns)
-    return model_formats.has_any(names, patterns)
+    return checkpoint_paths.has_any(names, patterns)
 
 
 def require_readable(path: str) -> None:

@@ -15,7 +15,7 @@ import tensorflow as tf
 from official_bert.errors import InputError, short_reason
 from official_bert.io import files
 from official_bert.runs import file_names
-from official_bert.sources import model_formats
+from official_bert.sources import checkpoint_paths
 
 _DATA = ".data-00000-of-00001"
 
@@ -42,7 +42,7 @@ def open_reader(prefix: str) -> Any:
 
     Raises `DamagedCheckpointError` if there is no index, or it is damaged.
     """
-    model_formats.require_checkpoint_path(prefix)
+    checkpoint_paths.require_supported(prefix)
     try:
         files.require(prefix + file_names.INDEX, "A checkpoint's index")
         return tf.train.load_checkpoint(prefix)
@@ -91,7 +91,7 @@ def write(prefix: str, arrays: Mapping[str, Any]) -> None:
 
     Raises `InputError` if the disk is full or the directory is not writable.
     """
-    model_formats.require_checkpoint_path(prefix)
+    checkpoint_paths.require_supported(prefix)
     names = sorted(arrays)
     temporary = files.temporary_name(prefix)
     try:

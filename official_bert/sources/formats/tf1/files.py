@@ -7,7 +7,7 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.io import files
 from official_bert.runs import file_names
-from official_bert.sources import model_formats, tokenizer_files
+from official_bert.sources import checkpoint_paths, tokenizer_files
 
 # In TF2, the index of a checkpoint contains this name.
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
@@ -15,9 +15,9 @@ OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
 def matches(path: str, names: Sequence[str]) -> bool:
     """Whether a directory has a checkpoint, or `path` is a prefix."""
-    patterns = model_formats.CHECKPOINT_PATTERNS
+    patterns = checkpoint_paths.CHECKPOINT_PATTERNS
     is_prefix = files.exists(path + file_names.INDEX)
-    return is_prefix or model_formats.has_any(names, patterns)
+    return is_prefix or checkpoint_paths.has_any(names, patterns)
 
 
 def has_object_graph(path: str) -> bool:
@@ -25,7 +25,7 @@ def has_object_graph(path: str) -> bool:
 
     `path` is a prefix or a directory.
     """
-    prefix = model_formats.find_checkpoint(path)
+    prefix = checkpoint_paths.find(path)
     names = files.list_directory(prefix)
     paths = [os.path.join(prefix, n) for n in names]
     for index in [prefix + file_names.INDEX, *paths]:
@@ -43,7 +43,7 @@ def read_config(path: str) -> BertConfig:
     `path` is a prefix or a directory. Raises `InputError` if there is no valid
     config.
     """
-    file = model_formats.beside_checkpoint(path, file_names.CONFIG)
+    file = checkpoint_paths.beside(path, file_names.CONFIG)
     if file is None:
         raise InputError(
             f"{path}: there is no {file_names.CONFIG} beside the "
@@ -54,13 +54,13 @@ def read_config(path: str) -> BertConfig:
 
 def read_vocab(path: str) -> str | None:
     """Returns `vocab.txt` beside a checkpoint, or None."""
-    file = model_formats.beside_checkpoint(path, file_names.VOCAB)
+    file = checkpoint_paths.beside(path, file_names.VOCAB)
     return files.read_text(file) if file else None
 
 
 def read_casing(path: str) -> bool | None:
     """Returns the casing in the tokenizer's files beside a checkpoint."""
     for name in (tokenizer_files.CONFIG, tokenizer_files.FAST):
-        if file := model_formats.beside_checkpoint(path, name):
+        if file := checkpoint_paths.beside(path, name):
             return tokenizer_files.read_casing(os.path.dirname(file))
     return None

@@ -12,7 +12,7 @@ from official_bert.errors import InputError
 from official_bert.io import files
 from official_bert.runs import checkpoints as run_directory
 from official_bert.runs import file_names
-from official_bert.sources import model_formats, task_file
+from official_bert.sources import checkpoint_paths, task_file
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.model import Arrays, Description, Model, Names
 
@@ -31,7 +31,7 @@ def open_arrays(path: str, config: BertConfig | None = None) -> Arrays:
 
     Raises `InputError` if there is no checkpoint.
     """
-    checkpoint = model_formats.find_checkpoint(path)
+    checkpoint = checkpoint_paths.find(path)
     if files.exists(checkpoint + file_names.INDEX):
         return open_prefix(checkpoint)
     arrays = run_directory.first_undamaged(checkpoint, _open_verified)

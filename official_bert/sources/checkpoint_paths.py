@@ -12,7 +12,7 @@ from official_bert.runs.file_names import INDEX, RELEASED_PREFIX
 CHECKPOINT_PATTERNS = (file_names.CHECKPOINT_LIST, f"*{INDEX}")
 
 
-def find_checkpoint(path: str) -> str:
+def find(path: str) -> str:
     """Returns the prefix of a TF1 checkpoint, or a directory of checkpoints.
 
     `path` is a prefix or a directory. In a run directory, `best/` is preferred.
@@ -29,7 +29,7 @@ def find_checkpoint(path: str) -> str:
     return os.path.join(path, prefixes[0]) if len(prefixes) == 1 else path
 
 
-def beside_checkpoint(checkpoint: str, name: str) -> str | None:
+def beside(checkpoint: str, name: str) -> str | None:
     """Returns the path of a file in the directory of a checkpoint, or None.
 
     `checkpoint` is a prefix or a run directory. For a checkpoint in
@@ -49,7 +49,7 @@ def has_any(names: Sequence[str], patterns: Iterable[str]) -> bool:
     return any(fnmatch.filter(names, pattern) for pattern in patterns)
 
 
-def require_checkpoint_path(path: str) -> None:
+def require_supported(path: str) -> None:
     """Raises `InputError` if TensorFlow could not read a checkpoint there."""
     # TensorFlow finds a checkpoint by a glob pattern and escapes nothing.
     if "[" in path or "\\" in path:
