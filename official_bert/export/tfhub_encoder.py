@@ -66,14 +66,14 @@ def export(model_files: ModelFiles, export_path: str) -> Exported:
         may_initialize=f"^{_MASKED_LM}",
         may_skip=tf1.NOT_BERT,
     )
-    logging.info("Loaded %s", loaded.source)
+    logging.info(f"Loaded {loaded.source}")
     has_masked_lm = not loaded.initialized
     module = _make_module(model, has_masked_lm)
     module.vocab_file = tf.saved_model.Asset(model_files.vocab_file)
     module.do_lower_case = tf.Variable(
         model_files.do_lower_case, trainable=False
     )
-    logging.info("Writing %s", export_path)
+    logging.info(f"Writing {export_path}")
     signatures = _signatures(model.bert, module)
     config_file = {hub.CONFIG: config.to_json_string().encode()}
     saved_model.write(module, export_path, signatures, config_file)

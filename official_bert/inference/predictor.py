@@ -182,10 +182,8 @@ class Predictor:
         if num_full > MAX_SHARE_TRUNCATED * len(lengths):
             self._has_warned = True
             logging.warning(
-                "Up to %d of %d texts are truncated to %d tokens, the "
-                "--max_seq_length used in training. For longer texts, train "
-                "with a larger one, or with --long_document=windows",
-                num_full,
-                len(lengths),
-                self.max_seq_length,
+                f"Up to {num_full} of {len(lengths)} texts are truncated to "
+                f"{self.max_seq_length} tokens, the --max_seq_length used in "
+                "training. For longer texts, train with a larger one, or with "
+                "--long_document=windows"
             )

@@ -59,7 +59,7 @@ def without_empty(names: Sequence[str]) -> list[str]:
     """Returns the files that are not empty; if all are empty, all files."""
     non_empty = [name for name in names if files.size(name)]
     if empty := set(names).difference(non_empty):
-        logging.warning("Empty files: %s", listed(sorted(empty)))
+        logging.warning(f"Empty files: {listed(sorted(empty))}")
     return non_empty or list(names)
 
 
@@ -73,7 +73,7 @@ def check_files(
     """
     for name in data.names:
         if limit and not files.is_remote(name):
-            logging.info("%s: %d records", name, tfrecords.count_records(name))
+            logging.info(f"{name}: {tfrecords.count_records(name)} records")
         number = 0
         records = itertools.islice(tfrecords.read(name), limit)
         for number, serialized in enumerate(records, start=1):

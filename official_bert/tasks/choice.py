@@ -304,7 +304,7 @@ def _choice_columns(options: RunClassifier) -> ChoiceColumns:
     names = [name for name in candidates if name not in other_columns]
     is_default = columns.choices == DEFAULT_COLUMNS.choices
     if is_default and columns.choices not in first.cells and len(names) > 1:
-        logging.info("%s: choices are in columns %s", first.path, listed(names))
+        logging.info(f"{first.path}: choices are in columns {listed(names)}")
         columns = columns._replace(choices=",".join(names))
     if options.own_format(options.used_splits[0]) == "jsonl":
         return columns  # Objects may have different keys.

@@ -78,9 +78,8 @@ class ConllData(DataSet):
         if not (self.labels and unknown):
             return sentences
         logging.warning(
-            "%s is not evaluated: the training data lacks its tags %s",
-            path,
-            listed(sorted(unknown)),
+            f"{path} is not evaluated: the training data lacks its tags "
+            f"{listed(sorted(unknown))}"
         )
         return [dataclasses.replace(s, tags=None) for s in sentences]
 
@@ -93,11 +92,8 @@ class ConllData(DataSet):
         path, sentences = self.path("train"), self.read("train")
         [word, *_], [tag, *_] = sentences[0].words, sentences[0].tags or [""]
         logging.info(
-            "%s: the first word is %r, its tag is %r (--token_column, "
-            "--tag_column)",
-            path,
-            word,
-            tag,
+            f"{path}: the first word is {word!r}, its tag is {tag!r} "
+            "(--token_column, --tag_column)"
         )
         tags = sorted(_tags(sentences))
         if len(tags) == 1:
@@ -108,10 +104,8 @@ class ConllData(DataSet):
         others = [tag for tag in tags if not entities.has_prefixes([tag])]
         if others and any("-" in tag for tag in tags if tag not in others):
             logging.warning(
-                "%s: the tags %s have no prefix such as B-, so the metrics and "
-                "predictions have no entities. Correct them",
-                path,
-                listed(others),
+                f"{path}: the tags {listed(others)} have no prefix such as B-, "
+                "so the metrics and predictions have no entities. Correct them"
             )
         return tuple(tags)
 

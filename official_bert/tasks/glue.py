@@ -172,8 +172,9 @@ class GlueData(DataSet):
                     "Check that the file belongs to the task of --task_name."
                 )
         if num_skipped:
-            message = "%s: skipped %d rows with too few columns"
-            logging.warning(message, path, num_skipped)
+            logging.warning(
+                f"{path}: skipped {num_skipped} rows with too few columns"
+            )
 
     def read(self, split: str) -> list[TextExample]:
         examples = [self._example(row, split) for row in self.rows(split)]

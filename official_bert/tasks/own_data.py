@@ -135,11 +135,9 @@ class OwnData(DataSet):
                 )
         elif missing:
             logging.warning(
-                "The test set is not evaluated: %d of %d rows have no known "
-                "label, the first is %s",
-                len(missing),
-                len(examples),
-                missing[0],
+                f"The test set is not evaluated: {len(missing)} of "
+                f"{len(examples)} rows have no known label, the first is "
+                f"{missing[0]}"
             )
         if any(e.label not in (None, ()) for e in examples):
             return examples

@@ -178,18 +178,15 @@ class OwnTexts(OwnData):
             )
         if num_repeated := len(texts) - len({*texts}):
             logging.info(
-                "%d of %d rows repeat an earlier text. Equal texts are held "
-                "out together",
-                num_repeated,
-                len(texts),
+                f"{num_repeated} of {len(texts)} rows repeat an earlier text. "
+                "Equal texts are held out together"
             )
         checkpoint = options.init_checkpoint
         if checkpoint and task_file.read_beside(checkpoint):
             logging.warning(
-                "%s was fine-tuned. If it was trained on texts that are held "
-                "out now, the metrics overestimate the model. Give other texts "
-                "as --dev_file",
-                checkpoint,
+                f"{checkpoint} was fine-tuned. If it was trained on texts that "
+                "are held out now, the metrics overestimate the model. Give "
+                "other texts as --dev_file"
             )
         return indices
 
@@ -260,9 +257,8 @@ class OwnTexts(OwnData):
             path = self.path(split)
             if files.fingerprint(path) in fingerprints.get("training data", []):
                 logging.warning(
-                    "%s is the training data, so the metrics overestimate the "
-                    "model",
-                    path,
+                    f"{path} is the training data, so the metrics overestimate "
+                    "the model"
                 )
         training_texts = {example.texts for example in self.training}
         repeated = [
@@ -272,12 +268,9 @@ class OwnTexts(OwnData):
         ]
         if repeated:
             logging.warning(
-                "%s: %d of %d texts are also in the training data, so the "
-                "metrics overestimate the model: %s. Remove these rows",
-                self.path(split),
-                len(repeated),
-                len(examples),
-                self._places(repeated, split),
+                f"{self.path(split)}: {len(repeated)} of {len(examples)} texts "
+                "are also in the training data, so the metrics overestimate "
+                f"the model: {self._places(repeated, split)}. Remove these rows"
             )
 
     def _places(self, guids: Sequence[str], split: str) -> str:

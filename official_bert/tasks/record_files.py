@@ -51,7 +51,7 @@ def write_records(
     metadata_path = f"{path}.json"
     if metadata := _read_if_up_to_date(path, metadata_path, fingerprint):
         number = metadata["num_records"]
-        logging.info("%s: its %d records are up to date", path, number)
+        logging.info(f"{path}: its {number} records are up to date")
         return metadata
     if files.exists(metadata_path):  # It would not fit the new records.
         files.write_text(metadata_path, "{}\n")

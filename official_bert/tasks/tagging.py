@@ -245,16 +245,14 @@ class TaggingTask(Task):
             return False
         if not self.conll_reader.recognizes(path):
             logging.info(
-                "%s is read as one text per line. If it has CoNLL columns, "
-                "pass --input_format=conll.",
-                path,
+                f"{path} is read as one text per line. If it has CoNLL "
+                "columns, pass --input_format=conll."
             )
             return False
         logging.info(
-            "%s is read as CoNLL, with words in column %d. If it has one text "
-            "per line, pass --input_format=lines.",
-            path,
-            self.token_column,
+            f"{path} is read as CoNLL, with words in column "
+            f"{self.token_column}. If it has one text per line, pass "
+            "--input_format=lines."
         )
         return True
 

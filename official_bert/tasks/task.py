@@ -177,8 +177,8 @@ def table_inputs(
         yield Input(row.where, texts or row.cells, cells)
     if empty:
         logging.warning(
-            "Rows with empty texts: %s. Their predictions are meaningless",
-            listed(empty),
+            f"Rows with empty texts: {listed(empty)}. Their predictions are "
+            "meaningless"
         )
 
 

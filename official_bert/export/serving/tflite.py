@@ -38,7 +38,7 @@ def convert(signatures: TaskSignatures, module: Any) -> bytes:
             "Export without --export_tflite."
         ) from error
     difference = largest_difference(signatures, content)
-    logging.info("Logits of model.tflite differ by at most %.2g", difference)
+    logging.info(f"Logits of model.tflite differ by at most {difference:.2g}")
     return content
 
 

@@ -97,11 +97,8 @@ def read_examples(
                 num_skipped += 1
                 if num_skipped <= _MAX_WARNINGS:
                     logging.warning(
-                        "%s is skipped: its answer %r is not part of the words "
-                        "at its position, %r",
-                        place,
-                        answer.text,
-                        words,
+                        f"{place} is skipped: its answer {answer.text!r} is "
+                        f"not part of the words at its position, {words!r}"
                     )
                 continue
             example = example._replace(answer=answer, qa=None)
@@ -114,7 +111,7 @@ def read_examples(
         place_of[example.qas_id] = place
         examples.append(example)
     if num_skipped > _MAX_WARNINGS:
-        logging.warning("%s: %d questions are skipped", path, num_skipped)
+        logging.warning(f"{path}: {num_skipped} questions are skipped")
     if not examples:
         kind = "questions with usable answers" if is_training else "questions"
         raise InputError(f"{path}: must contain {kind}. Received: none.")

@@ -159,7 +159,7 @@ class SquadTask(task.Task):
         """Returns the scores of the official scripts; {} without answers."""
         if question := find_unanswered(examples):
             name = question.qas_id
-            logging.info("Not scored: question %r has no `answers`", name)
+            logging.info(f"Not scored: question {name!r} has no `answers`")
             return {}
         dataset = [{"paragraphs": [{"qas": [e.qa for e in examples]}]}]
         texts, _, null_odds = _by_question_id(examples, answers)
