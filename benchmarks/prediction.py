@@ -13,8 +13,9 @@ from unittest import mock
 
 from benchmarks.step import CELLS
 from official_bert.inference.forward import Forward
+from official_bert.inputs import padding
 from official_bert.modeling.finetuning_models import build_model
-from official_bert.tasks import engines, glue
+from official_bert.tasks import glue
 from official_bert.tokenization import Tokenizer
 
 ROUNDS = 5
@@ -44,12 +45,12 @@ def main(
         ways = {
             "padded": (padded, map),
             "by length": (by_length, map),
-            "overlapping": (by_length, engines.parallel_map),
+            "overlapping": (by_length, padding.parallel_map),
         }
         best = dict.fromkeys(ways, float("inf"))
         for _ in range(ROUNDS):
             for name, (computation, map_function) in ways.items():
-                with mock.patch.object(engines, "parallel_map", map_function):
+                with mock.patch.object(padding, "parallel_map", map_function):
                     start = time.perf_counter()
                     for block in blocks:
                         computation.run(block)

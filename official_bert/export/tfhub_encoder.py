@@ -24,9 +24,8 @@ from official_bert.modeling.layers import (
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.sources import loading
 from official_bert.sources.formats.tf1 import checkpoint as tf1
+from official_bert.sources.heads import MASKED_LM
 from official_bert.sources.pretrained import ModelFiles
-
-_MASKED_LM = "cls/predictions/"
 
 Tensors = dict[str, Any]
 
@@ -56,14 +55,14 @@ def export(model_files: ModelFiles, export_path: str) -> Exported:
     config = model_files.read_config()
     with skip_initialization():
         model = PretrainingModel(config)
-    used = ("bert/", _MASKED_LM)
+    used = ("bert/", MASKED_LM)
     weights = tf1.by_name(
         w for w in model.trainable_variables if w.path.startswith(used)
     )
     loaded = loading.load(
         weights,
         model_files.init_checkpoint,
-        may_initialize=f"^{_MASKED_LM}",
+        may_initialize=f"^{MASKED_LM}",
         may_skip=tf1.NOT_BERT,
     )
     logging.info(f"Loaded {loaded.source}")

@@ -55,13 +55,16 @@ def map_batches(
     function: Callable[[list[int]], Any],
     lengths: Sequence[int],
     batch_size: int,
+    *,
+    in_parallel: bool = True,
 ) -> Iterator[tuple[list[int], Any]]:
-    """Applies a function to batches of similar length.
+    """Applies a function to batches of similar length, by default in threads.
 
     Yields the indices of the examples in each batch, and the result for them.
     """
     batches = batches_by_length(lengths, batch_size)
-    return zip(batches, parallel_map(function, batches), strict=True)
+    mapped = parallel_map if in_parallel else map
+    return zip(batches, mapped(function, batches), strict=True)
 
 
 def pad_batch(

@@ -10,14 +10,15 @@ from typing import Annotated, Any, NamedTuple
 from official_bert.io import json_files
 from official_bert.io.json_files import Size
 
-_MASKED_LM = "cls/predictions/"
+MASKED_LM = "cls/predictions/"
 _NEXT_SENTENCE = "cls/seq_relationship/"
 _SPANS = "cls/squad/"
-# Classifiers have `output_weights` and `output_bias`, without a scope.
+# The output layer of a task; classifiers have no scope before the names.
+OUTPUT_LAYER = ("output_weights", "output_bias")
 _CLASSIFIER = "output_"
 
 # All scopes of heads, the prefixes of the names of their weights.
-SCOPES = (_MASKED_LM, _NEXT_SENTENCE, _SPANS, _CLASSIFIER)
+SCOPES = (MASKED_LM, _NEXT_SENTENCE, _SPANS, _CLASSIFIER)
 
 # Regular expression of the weights of a task's head and its pooling head.
 TASK_HEAD = "^(cls/squad/)?output_(weights|bias)$|^(bilstm|features)/"
@@ -58,10 +59,9 @@ class HeadKind(NamedTuple):
         self, num_outputs: int, size: int
     ) -> dict[str, tuple[int, ...]]:
         """Returns {name: shape} of the output layer on vectors [size]."""
-        return {
-            f"{self.output_scope}output_weights": (num_outputs, size),
-            f"{self.output_scope}output_bias": (num_outputs,),
-        }
+        shapes = ((num_outputs, size), (num_outputs,))
+        names = (f"{self.output_scope}{name}" for name in OUTPUT_LAYER)
+        return dict(zip(names, shapes, strict=True))
 
 
 _SENTENCE, _TOKEN = "sequence_classification", "token_classification"
@@ -72,8 +72,8 @@ KINDS = {
     row[0]: HeadKind(*row)
     for row in (
         ("encoder", ""),
-        ("pretraining", "PreTraining", (_MASKED_LM, _NEXT_SENTENCE), True),
-        ("masked_lm", "MaskedLM", (_MASKED_LM,)),
+        ("pretraining", "PreTraining", (MASKED_LM, _NEXT_SENTENCE), True),
+        ("masked_lm", "MaskedLM", (MASKED_LM,)),
         ("next_sentence", "NextSentencePrediction", (_NEXT_SENTENCE,), True),
         (_SENTENCE, "SequenceClassification", (_CLASSIFIER,), True, "text"),
         ("multiple_choice", "MultipleChoice", (_CLASSIFIER,), True),

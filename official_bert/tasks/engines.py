@@ -6,7 +6,6 @@ import numpy as np
 
 from official_bert.inputs import padding
 from official_bert.io import progress
-from official_bert.io.threads import parallel_map
 from official_bert.tasks.task import Features
 
 # Maps a batch, {feature: int32 or float32 array [B, ...]}, to float32 arrays
@@ -45,8 +44,6 @@ def run(
         length = lengths[indices[0]]
         return engine(features.batch(indices, length, batch_size))
 
-    batches = padding.batches_by_length(lengths, batch_size)
-    mapped = parallel_map if in_parallel else map
     outputs: list[tuple[np.ndarray, ...]] = [()] * len(lengths)
     with progress.bar(
         description=description or "",
@@ -54,8 +51,8 @@ def run(
         unit=" features",
         disable=description is None,
     ) as bar:
-        for indices, arrays in zip(
-            batches, mapped(compute, batches), strict=True
+        for indices, arrays in padding.map_batches(
+            compute, lengths, batch_size, in_parallel=in_parallel
         ):
             # The last batch has fewer features than rows.
             for index, *values in zip(indices, *arrays, strict=False):

@@ -33,6 +33,14 @@ _METRICS = {
 }
 
 
+# {`task_type`: `problem_type` in transformers' configs}.
+PROBLEM_TYPES = {
+    "classification": "single_label_classification",
+    "multilabel": "multi_label_classification",
+    "regression": "regression",
+}
+
+
 class TextExample(NamedTuple):
     """A text or a pair of texts.
 
@@ -76,7 +84,7 @@ class TextTask(Task):
         columns: The text columns of the user's own data.
     """
 
-    task_type: Annotated[str, ("classification", "multilabel", "regression")]
+    task_type: Annotated[str, tuple(PROBLEM_TYPES)]
     labels: tuple[str, ...]
     metric: Annotated[str, tuple(_METRICS)] = "accuracy"
     long_documents: LongDocuments = documents.TRUNCATE_TAIL
@@ -306,7 +314,7 @@ class TextTask(Task):
                 f"Received: {listed(labels)}. To convert only the encoder, add "
                 "--skip='^classifier'."
             )
-        if problem_type == "multi_label_classification":
+        if problem_type == PROBLEM_TYPES["multilabel"]:
             return cls(task_type="multilabel", labels=labels)
         if len(labels) == 1:
             return cls(task_type="regression", labels=())

@@ -12,8 +12,6 @@ from official_bert.sources import heads, task_file
 from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.tasks.task import Task
 
-_WEIGHTS = ("output_weights", "output_bias")
-
 
 def weights_to_initialize(task: Task, checkpoint: str) -> tuple[str, ...]:
     """Returns the names of the weights that are not loaded from a checkpoint.
@@ -36,7 +34,7 @@ def weights_to_initialize(task: Task, checkpoint: str) -> tuple[str, ...]:
     else:
         return ()
     logging.info("The output layer is newly initialized, because %s", reason)
-    return _WEIGHTS
+    return heads.OUTPUT_LAYER
 
 
 def _task_of(checkpoint: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ _WEIGHTS = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
 
 # The heads of the original implementation always use this value.
-_CLASSIFIER_DROPOUT = 0.1
+_CLASSIFIER_DROPOUT = heads.KINDS["sequence_classification"].dropout
 
 NAMES = Names(
     rules=[

@@ -15,13 +15,7 @@ from official_bert.runs import file_names
 from official_bert.sources import checkpoint_paths, task_file
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.model import Arrays, Description, Model, Names
-
-# `task_type` in task.json -> `problem_type` in transformers' configs.
-_PROBLEM_TYPES = {
-    "classification": "single_label_classification",
-    "multilabel": "multi_label_classification",
-    "regression": "regression",
-}
+from official_bert.tasks.text import PROBLEM_TYPES
 
 _NAMES = Names(ignored=tf1.OPTIMIZER_STATE)
 
@@ -72,7 +66,7 @@ def describe(path: str, config: BertConfig) -> Description:
         do_lower_case=task.get("do_lower_case"),
         task=task or None,
         labels=tuple(task.get("labels", ())),
-        problem_type=_PROBLEM_TYPES.get(task.get("task_type", "")),
+        problem_type=PROBLEM_TYPES.get(task.get("task_type", "")),
         head=tasks.head_kind(task),
     )
 
