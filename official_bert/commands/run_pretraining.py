@@ -19,4 +19,4 @@ def main(options: RunPretraining) -> None:
         from official_bert.training import pretrain
 
     options.download_weights()
-    pretrain.run(options)
+    pretrain.pretrain(options)

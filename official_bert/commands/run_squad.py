@@ -25,7 +25,7 @@ def main(options: RunSquad) -> None:
     if options.used_splits:
         options.download_weights()
         task = squad_task.make(options)
-        finetune.run(task, options)
+        finetune.finetune(task, options)
         reporting.print_next_command(task, options)
     if options.do_export:
         trained = trained_models.load_finetuned(options.output_dir)

@@ -107,7 +107,7 @@ class RunDirectory:
         return [*(n for n in listed if n != newest[-1]), newest[-1]]
 
     def files_of_model(self) -> list[str]:
-        """Returns the files that --overwrite_output_dir removes."""
+        """Returns the files that `remove_model` removes."""
         if not self.is_of_run:
             return []
         paths = [
@@ -119,6 +119,11 @@ class RunDirectory:
         if self.has_held_out() and self.has(file_names.HELD_OUT):
             paths.append(self.file(file_names.HELD_OUT))
         return paths
+
+    def remove_model(self) -> None:
+        """Removes the files of an earlier run's model."""
+        for path in self.files_of_model():
+            files.remove(path)
 
     def result_names(self) -> list[str]:
         """Returns the names of the files that are of interest after a run."""

@@ -5,7 +5,6 @@ import dataclasses
 import itertools
 import json
 import math
-import os
 import random
 import statistics
 from collections.abc import Collection, Mapping, Sequence
@@ -318,16 +317,14 @@ class OwnTexts(OwnData):
             raise InputError(message)
         return examples
 
-    def write_held_out(self, directory: str) -> None:
-        """Writes the held-out examples to `dev.jsonl`, with column names."""
+    def held_out_files(self) -> dict[str, str]:
+        """Returns the held-out examples as JSON lines, with column names."""
         lines = []
         for example in self.held_out:
             cells = dict(zip(self.options.own_columns, example, strict=True))
             cells.pop(None, None)
             lines.append(json.dumps(cells, ensure_ascii=False) + "\n")
-        if lines:
-            path = os.path.join(directory, file_names.HELD_OUT)
-            files.write_text(path, "".join(lines))
+        return {file_names.HELD_OUT: "".join(lines)} if lines else {}
 
     def label(self, row: Row) -> Any:
         """Returns a label, a tuple of labels, or a number."""

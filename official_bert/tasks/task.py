@@ -67,8 +67,9 @@ class DataSet(abc.ABC):
     def read(self, split: str) -> Examples:
         """Reads one split; raises `InputError` for a malformed file."""
 
-    def write_held_out(self, directory: str) -> None:  # noqa: B027
-        """Writes the examples that were held out of the training data."""
+    def held_out_files(self) -> dict[str, str]:
+        """Returns {name: text} of examples held out of the training data."""
+        return {}
 
     def predictions_file(
         self, split: str, examples: Examples, predictions: Sequence[Any]

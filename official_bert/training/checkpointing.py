@@ -19,7 +19,6 @@ from official_bert.runs.directory import RunDirectory
 from official_bert.sources import loading
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.heads import TASK_HEAD
-from official_bert.training import distribution
 
 # Heads of pre-training and of tasks. Training with other heads ignores them.
 _HEADS = f"^cls/|{TASK_HEAD}"
@@ -60,31 +59,6 @@ def set_seed(seed: int) -> None:
     keras.utils.set_random_seed(seed if seed % (2**31 - 1) else 2**30)
 
 
-def checkpoint_to_resume(options: TrainingOptions) -> str | None:
-    """Returns the checkpoint of the run that training resumes, if any.
-
-    There is none before the first step: `model.ckpt-0` is written again.
-    """
-    if options.overwrite_output_dir:
-        return None
-    prefix = run_directory.latest(options.output_dir)
-    is_start = prefix and os.path.basename(prefix) == file_names.checkpoint(0)
-    return None if is_start else prefix
-
-
-def num_extra_examples(options: TrainingOptions) -> int:
-    """Returns the number of examples seen beyond `train_batch_size` per step.
-
-    It is not 0 if earlier steps of the run had another batch size.
-    """
-    prefix = checkpoint_to_resume(options)
-    state = run_directory.read_resume_state(prefix) if prefix else None
-    if not (prefix and state):
-        return 0
-    step = file_names.step_of(os.path.basename(prefix))
-    return state.examples_seen - step * options.train_batch_size
-
-
 def load_initial(
     model: Any,
     options: TrainingOptions,
@@ -119,39 +93,29 @@ def _patterns(
     }
 
 
-def resume(
-    state: Mapping[str, Any],
-    options: TrainingOptions,
-    strategy: tf.distribute.Strategy,
-) -> StartingPoint:
-    """Loads the newest checkpoint of the run, if any, and sets the seed.
+def resume(state: Mapping[str, Any], options: TrainingOptions) -> StartingPoint:
+    """Loads the newest undamaged checkpoint of the run.
 
-    `state` is `Trainer.state`. Raises `InputError` unless all hosts start from
-    the same state.
+    `state` is `Trainer.state`.
     """
-    start = StartingPoint(0, options.seed, 0)
     # A run may resume in another precision.
     patterns = {"may_initialize": "^loss_scale/", "may_skip": "^loss_scale/"}
-    loaded = None
-    if checkpoint_to_resume(options):
-        loaded = loading.load_newest(state, options.output_dir, **patterns)
-    if loaded:
-        logging.info("Resuming from %s", loaded.source)
-        step = int(state["global_step"].numpy())
-        # The original implementation's checkpoints have no resume file.
-        resume_state = run_directory.read_resume_state(loaded.source) or (
-            options.seed,
-            step * options.train_batch_size,
+    loaded = loading.load_newest(state, options.output_dir, **patterns)
+    if not loaded:
+        return StartingPoint(0, options.seed, 0)
+    logging.info(f"Resuming from {loaded.source}")
+    step = int(state["global_step"].numpy())
+    # The original implementation's checkpoints have no resume file.
+    resume_state = run_directory.read_resume_state(loaded.source) or (
+        options.seed,
+        step * options.train_batch_size,
+    )
+    start = StartingPoint(step, *resume_state)
+    if start.seed != options.seed:
+        logging.warning(
+            f"--seed={options.seed} is ignored: the run was started with "
+            f"--seed={start.seed}."
         )
-        start = StartingPoint(step, *resume_state)
-        if start.seed != options.seed:
-            logging.warning(
-                f"--seed={options.seed} is ignored: the run was started with "
-                f"--seed={start.seed}."
-            )
-    distribution.require_equal_start(strategy, options, start.seed, state)
-    # The order of examples depends on TensorFlow's global seed too.
-    set_seed(start.seed)
     return start
 
 

@@ -1,8 +1,10 @@
 """Fine-tuning: trains, evaluates and predicts any task."""
 
 import dataclasses
-import math
+import functools
 import os
+from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 from absl import logging
@@ -10,6 +12,7 @@ from absl import logging
 from official_bert import plots
 from official_bert.errors import InputError
 from official_bert.hub import HubBert
+from official_bert.inference.forward import Forward
 from official_bert.inputs import datasets
 from official_bert.inputs.records import RecordFiles
 from official_bert.io import files, json_files
@@ -38,7 +41,8 @@ from official_bert.training import (
     reporting,
     resuming,
 )
-from official_bert.training.evaluate import FinetuningRun
+from official_bert.training.checkpointing import StartingPoint
+from official_bert.training.fit import TrainingData, fit
 from official_bert.training.objectives import FinetuningObjective
 
 # Weights that only fine-tuning has, and the pooler, which masked-LM models of
@@ -49,19 +53,168 @@ _TASK_WEIGHTS = f"{TASK_HEAD}|^bert/pooler/"
 _FEW_STEPS = 30
 
 
-def run(task: Task, options: FinetuningOptions) -> None:
+@dataclasses.dataclass(frozen=True)
+class FinetuningRun:
+    """One run of a fine-tuning command; see `fit.TrainingRun`."""
+
+    task: Task
+    options: FinetuningOptions  # With the vocabulary of a TF Hub module.
+    tokenizer: Tokenizer
+    strategy: tf.distribute.Strategy
+    model: Any
+    examples: dict[str, Sequence[Any]]  # {split: its examples}
+    directory: str  # For the files of this host; `output_dir` on the chief.
+    resumed: str | None
+
+    keeps_best = True
+
+    @property
+    def main_metric(self) -> str:
+        """The metric that decides which evaluation is the best."""
+        return self.task.main_metric
+
+    @property
+    def patience(self) -> int:
+        """`--early_stopping`."""
+        return self.options.early_stopping
+
+    @functools.cached_property
+    def forwards(self) -> dict[str, Forward]:
+        """{"dev" or "test": the model}, each compiled when it is first used."""
+        options = self.options
+        sizes = {
+            "dev": options.eval_batch_size,
+            "test": options.predict_batch_size,
+        }
+        return {
+            mode: Forward(
+                self.task.head,
+                self.model,
+                max_seq_length=options.max_seq_length,
+                batch_size=batch_size,
+                pad_to=options.eval_pad_to,
+                strategy=self.strategy,
+            )
+            for mode, batch_size in sizes.items()
+        }
+
+    def measure(self, step: int) -> dict[str, Any]:
+        """Returns the metrics after a step, and writes TensorBoard events.
+
+        Only the first development set is evaluated.
+        """
+        metrics = evaluate.evaluate(self, ["dev"])["dev"]
+        results = {"global_step": step, **metrics}
+        summary = reporting.original_results(results, self.main_metric)
+        reporting.write_summary(self.directory, summary)
+        return results
+
+    def load_initial(self) -> None:
+        """Loads `init_checkpoint`, but not the output layer of other labels."""
+        options, checkpoint = self.options, self.options.init_checkpoint
+        if checkpoint:
+            checkpointing.load_initial(
+                self.model,
+                options,
+                may_initialize=_TASK_WEIGHTS,
+                left_out=output_layer.weights_to_initialize(
+                    self.task, checkpoint
+                ),
+            )
+            _warn_of_untrained_positions(checkpoint, options.max_seq_length)
+        elif not isinstance(self.model.bert, HubBert):
+            logging.warning(
+                "No pre-trained weights are given: the model starts from "
+                "random weights. Add --init_checkpoint or --model"
+            )
+
+    def training_data(self) -> TrainingData:
+        """Writes `train.tf_record` unless it is up to date."""
+        path = os.path.join(self.directory, file_names.records("train"))
+        task, examples = self.task, self.examples["train"]
+        length = self.options.max_seq_length
+        metadata = record_files.write_records(
+            path, task, examples, self.tokenizer, length
+        )
+        if not metadata["num_records"]:
+            raise InputError(
+                "The training data must have at least one example with text. "
+                f"Received: {len(examples)} examples without text."
+            )
+        reporting.log_data(task, self.examples, metadata, length)
+        has_all = task.epoch_has_all_features
+        num_examples = metadata["num_records"] if has_all else len(examples)
+        return TrainingData(
+            RecordFiles([path], task.schema(length)), num_examples
+        )
+
+    def make_trainer(self, data: TrainingData) -> loop.Trainer:
+        """Returns the trainer of all weights that are not frozen."""
+        options, model = self.options, self.model
+        weights = layerwise.unfrozen(model.learning_variables, options.freeze)
+        num_extra = resuming.num_extra_examples(options, self.resumed)
+        return loop.Trainer(
+            model,
+            FinetuningObjective(self.task.head),
+            weights,
+            _make_schedule(data.num_examples, options, num_extra),
+            options,
+            self.strategy,
+            layerwise.rate_scales(
+                [weight.path for weight in weights],
+                options.layerwise_lr_decay,
+                model.config.num_hidden_layers,
+            ),
+        )
+
+    def batches(
+        self, data: TrainingData, start: StartingPoint, num_steps: int
+    ) -> tf.data.Dataset:
+        """Returns the batches from the starting point to the last step."""
+        batch_size = self.options.train_batch_size
+        return datasets.finetuning_batches(
+            data.records,
+            batch_size,
+            seed=start.seed,
+            num_examples=start.examples_seen_at(num_steps, batch_size),
+            pad_to=self.options.pad_to,
+            start=start.examples_seen,
+        )
+
+    def data_files(self) -> dict[str, list[str]]:
+        """Returns the files that must not change when the run resumes."""
+        return data_files(self.task, self.options)
+
+    def model_files(self) -> dict[str, str]:
+        """Returns {name: text} of the files that describe the model."""
+        options, bert, texts = self.options, self.model.bert, {}
+        task = task_file.describe(
+            self.task.to_json(), options.max_seq_length, options.do_lower_case
+        )
+        if isinstance(bert, HubBert) and not bert.is_ours:
+            handle = bert.encoder.handle
+            # Later commands may run in another directory.
+            is_local = os.path.isdir(handle)
+            task["hub_module"] = os.path.abspath(handle) if is_local else handle
+        else:
+            texts[file_names.CONFIG] = self.model.config.to_json_string()
+        texts[file_names.TASK] = json_files.to_text(task)
+        return texts | self.task.data.held_out_files()
+
+
+def finetune(task: Task, options: FinetuningOptions) -> None:
     """Trains, evaluates and predicts, as set by the options."""
     with (
         checkpointing.output_dir_lock(options),
         distribution.reporting_lost_hosts(options),
     ):
-        prepared = prepare(task, options)
+        run = prepare(task, options)
         if options.do_train:
-            train(prepared)
+            fit(run)
             # The chief may still be writing the last checkpoint.
-            distribution.wait_for_all_hosts(prepared.strategy)
+            distribution.wait_for_all_hosts(run.strategy)
         if options.do_eval or options.do_predict:
-            _evaluate_and_predict(prepared)
+            _evaluate_and_predict(run)
         if options.plots and options.is_chief:
             plots.write(options.output_dir)
 
@@ -83,21 +236,20 @@ def prepare(task: Task, options: FinetuningOptions) -> FinetuningRun:
     """Checks options and files, reads the data and builds the model."""
     bert = None
     if isinstance(options, RunClassifierWithTfhub):
-        strategy = distribution.choose_strategy(options)
-        bert, options = _load_module(options, strategy)
-        config = bert.config
-    else:
-        config = options.model_config()
+        bert, options = _load_module(options)
+    config = bert.config if bert else options.model_config()
     tokenizer = Tokenizer(options.vocab_file, options.do_lower_case)
     config.require_vocabulary(tokenizer.vocab, options.vocab_file)
+    resumed = resuming.checkpoint_to_resume(options)
     resuming.require_eval_every_if_best(options)
-    if not resuming.replaces_earlier_run(options):
+    if not resuming.replaces_earlier_run(options, resumed):
         resuming.require_same_model(options, None if bert else config)
         resuming.require_same_task(task, options)
     if options.do_train:
-        resuming.require_resumable(options, data_files(task, options))
-    if bert is None:  # After the checks, which need no devices or other hosts.
-        strategy = distribution.choose_strategy(options)
+        files_of_data = data_files(task, options)
+        resuming.require_resumable(options, resumed, files_of_data)
+    # After the checks, which need no devices or other hosts.
+    strategy = distribution.choose_strategy(options)
     examples = {}
     for mode in options.used_splits:  # MNLI has two development sets.
         for split in task.data.splits(mode):
@@ -108,18 +260,18 @@ def prepare(task: Task, options: FinetuningOptions) -> FinetuningRun:
         model = build_model(task.head, config, bert)
     directory = distribution.writable_directory(options)
     return FinetuningRun(
-        task, options, tokenizer, strategy, model, examples, directory
+        task, options, tokenizer, strategy, model, examples, directory, resumed
     )
 
 
 def _load_module(
-    options: RunClassifierWithTfhub, strategy: tf.distribute.Strategy
+    options: RunClassifierWithTfhub,
 ) -> tuple[HubBert, RunClassifierWithTfhub]:
     """Loads a TF Hub module; returns it, and options with its vocabulary.
 
     Raises `InputError` if the options do not fit the module.
     """
-    with strategy.scope():
+    with distribution.choose_strategy(options).scope():
         bert = HubBert(options.bert_hub_module_handle)
     bert.config.require_length(options.max_seq_length)
     options.require_layers(bert.config.num_hidden_layers)
@@ -144,165 +296,34 @@ def data_files(task: Task, options: FinetuningOptions) -> dict[str, list[str]]:
     return paths
 
 
-def _model_files(run: FinetuningRun) -> dict[str, str]:
-    """Returns {name: text} of the files that describe the model."""
-    options, bert, texts = run.options, run.model.bert, {}
-    task = task_file.describe(
-        run.task.to_json(), options.max_seq_length, options.do_lower_case
-    )
-    if isinstance(bert, HubBert) and not bert.is_ours:
-        handle = bert.encoder.handle
-        # Later commands may run in another directory.
-        is_local = os.path.isdir(handle)
-        task["hub_module"] = os.path.abspath(handle) if is_local else handle
-    else:
-        texts[file_names.CONFIG] = run.model.config.to_json_string()
-    return {**texts, file_names.TASK: json_files.to_text(task)}
-
-
-def train(run: FinetuningRun) -> None:
-    """Trains from the run's newest checkpoint, or from `init_checkpoint`."""
-    options = run.options
-    if not (options.init_checkpoint or isinstance(run.model.bert, HubBert)):
-        logging.warning(
-            "No pre-trained weights are given: the model starts from random "
-            "weights. Add --init_checkpoint or --model"
-        )
-    # Loads the weights first, because writing records may take much longer.
-    checkpoint = options.init_checkpoint
-    if checkpoint and not checkpointing.checkpoint_to_resume(options):
-        checkpointing.load_initial(
-            run.model,
-            options,
-            may_initialize=_TASK_WEIGHTS,
-            left_out=output_layer.weights_to_initialize(run.task, checkpoint),
-        )
-        _warn_of_untrained_positions(options)
-    data, num_examples = _write_training_records(run)
-    schedule = _make_schedule(num_examples, options)
-    _warn_of_few_evaluations(options, schedule.num_train_steps)
-    weights = layerwise.unfrozen(run.model.learning_variables, options.freeze)
-    trainer = loop.Trainer(
-        run.model,
-        FinetuningObjective(run.task.head),
-        weights,
-        schedule,
-        options,
-        run.strategy,
-        layerwise.rate_scales(
-            [weight.path for weight in weights],
-            options.layerwise_lr_decay,
-            run.model.config.num_hidden_layers,
-        ),
-    )
-    start = checkpointing.resume(trainer.state, options, run.strategy)
-    num_steps, batch_size = schedule.num_train_steps, options.train_batch_size
-    resuming.remove_earlier_run(options)
-    evaluations = None
-    if options.eval_every:
-        evaluations = evaluate.Evaluations(
-            options,
-            start.step,
-            num_steps,
-            run.measure,
-            run.task.main_metric,
-            {**trainer.weights, "global_step": trainer.optimizer.step},
-            options.early_stopping,
-        )
-    if resuming.complete_earlier_run(
-        options, start.step, num_steps, evaluations
-    ):
-        return
-    resuming.write_run_files(
-        options, start.seed, data_files(run.task, options), _model_files(run)
-    )
-    run.task.data.write_held_out(run.directory)
-    batches = datasets.finetuning_batches(
-        data,
-        batch_size,
-        seed=start.seed,
-        num_examples=start.examples_seen_at(num_steps, batch_size),
-        pad_to=options.pad_to,
-        start=start.examples_seen,
-    )
-    loop.train(trainer, batches, start, evaluations)
-
-
-def _warn_of_untrained_positions(options: FinetuningOptions) -> None:
+def _warn_of_untrained_positions(checkpoint: str, max_seq_length: int) -> None:
     """Warns if pre-training from scratch had shorter sequences."""
-    checkpoint = str(options.init_checkpoint)
     path = checkpoint_paths.beside(checkpoint, file_names.TRAIN_OPTIONS)
     if not path:
         return
     trained = RunDirectory(os.path.dirname(path)).read_options()
     length = trained.get("max_seq_length")
     is_from_scratch = "nsp" in trained and not trained.get("init_checkpoint")
-    is_shorter = isinstance(length, int) and length < options.max_seq_length
+    is_shorter = isinstance(length, int) and length < max_seq_length
     if is_from_scratch and is_shorter:
         logging.warning(
-            "%s was trained on sequences of %d tokens: its embeddings of later "
-            "positions are random. Use --max_seq_length=%d, or train it on "
-            "longer sequences first",
-            checkpoint,
-            length,
-            length,
+            f"{checkpoint} was trained on sequences of {length} tokens: its "
+            "embeddings of later positions are random. Use --max_seq_length="
+            f"{length}, or train it on longer sequences first"
         )
-
-
-def _warn_of_few_evaluations(
-    options: FinetuningOptions, num_steps: int
-) -> None:
-    if not options.eval_every:
-        return
-    num_evaluations = math.ceil(num_steps / options.eval_every)
-    if num_evaluations == 1:
-        logging.warning(
-            "With --eval_every=%d and %d training steps, there is a single "
-            "evaluation, at the end",
-            options.eval_every,
-            num_steps,
-        )
-    elif num_evaluations <= options.early_stopping + 1:
-        logging.warning(
-            "--early_stopping=%d has no effect: %d training steps have only %d "
-            "evaluations. Lower --eval_every",
-            options.early_stopping,
-            num_steps,
-            num_evaluations,
-        )
-
-
-def _write_training_records(run: FinetuningRun) -> tuple[RecordFiles, int]:
-    """Writes `train.tf_record` unless it is up to date.
-
-    Returns its records, and the number of examples in an epoch.
-    """
-    path = os.path.join(run.directory, file_names.records("train"))
-    examples, max_seq_length = run.examples["train"], run.options.max_seq_length
-    metadata = record_files.write_records(
-        path, run.task, examples, run.tokenizer, max_seq_length
-    )
-    if not metadata["num_records"]:
-        raise InputError(
-            "The training data must have at least one example with text. "
-            f"Received: {len(examples)} examples without text."
-        )
-    reporting.log_data(run.task, run.examples, metadata, max_seq_length)
-    schema = run.task.schema(max_seq_length)
-    has_all = run.task.epoch_has_all_features
-    num_examples = metadata["num_records"] if has_all else len(examples)
-    return RecordFiles([path], schema), num_examples
 
 
 def _make_schedule(
-    num_examples: int, options: FinetuningOptions
+    num_examples: int, options: FinetuningOptions, num_extra: int
 ) -> LinearWarmupDecay:
-    """Returns the learning rate over the steps of `--num_train_epochs`."""
+    """Returns the learning rate over the steps of `--num_train_epochs`.
+
+    Earlier steps with another batch size saw `num_extra` more examples.
+    """
     batch_size = options.train_batch_size
     num_batches = num_examples / batch_size * options.num_train_epochs
     num_train_steps = int(num_batches)  # As in the original.
-    # Earlier steps with another batch size saw `num_extra` more examples.
-    if num_extra := checkpointing.num_extra_examples(options):
+    if num_extra:
         remaining = num_examples * options.num_train_epochs - num_extra
         num_train_steps = max(1, int(remaining / batch_size))
     if num_batches < 1:
@@ -315,9 +336,9 @@ def _make_schedule(
         )
     if num_train_steps < _FEW_STEPS:
         logging.warning(
-            "The number of training steps is only %d. Add examples, or use "
-            "other values, such as --train_batch_size=8 --num_train_epochs=20",
-            num_train_steps,
+            f"The number of training steps is only {num_train_steps}. Add "
+            "examples, or use other values, such as --train_batch_size=8 "
+            "--num_train_epochs=20"
         )
     num_warmup_steps = int(num_train_steps * options.warmup_proportion)
     return LinearWarmupDecay(

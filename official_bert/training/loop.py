@@ -20,7 +20,7 @@ from official_bert.options.training import TrainingOptions
 from official_bert.runs import file_names
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.training import checkpointing, distribution, interruption
-from official_bert.training.evaluate import Evaluations
+from official_bert.training.evaluations import Evaluations
 from official_bert.training.objectives import Objective, Scalars
 from official_bert.training.precision import LossScale
 from official_bert.training.step import TrainingStep
@@ -98,19 +98,9 @@ def train(
     step, num_steps = start.step, trainer.schedule.num_train_steps
     sharded = distribution.shard_batches(batches, strategy)
     runner = StepRunner(trainer, start.seed, sharded.element_spec)
-    writer = tf.summary.create_noop_writer()
-    if options.is_chief:
-        writer = tf.summary.create_file_writer(options.output_dir)
     with (
-        contextlib.closing(writer),
-        writer.as_default(),
-        progress.bar(
-            description="Training",
-            total=num_steps,
-            initial=step,
-            unit="step",
-            disable=not options.is_chief,
-        ) as bar,
+        _event_writer(options) as writer,
+        _progress_bar(step, num_steps, options) as bar,
         interruption.watched() as received,
         checkpointing.BackgroundSaver(trainer.state, start, options) as saver,
     ):
@@ -122,12 +112,8 @@ def train(
             ends = [num_steps, step + options.steps_per_call]
             ends += [(step // every + 1) * every for every in intervals]
             results = runner.run(data, min(ends) - step)
-            bar.update(len(results))
-            for scalars in results:
-                step += 1
-                _require_finite(step, scalars, options)
-                if options.is_chief:
-                    _report(bar, step, scalars, options.train_batch_size)
+            _check_and_report(bar, step, results, options)
+            step += len(results)
             saver.raise_error()
             stop = distribution.stop_requested(strategy, received.signal)
             is_due = any(step % every == 0 for every in intervals)
@@ -138,18 +124,39 @@ def train(
                 break
             if evaluations and evaluations.is_due(step):
                 saver.wait()
-                if evaluations.evaluate_if_due(step):
+                evaluations.evaluate(step)
+                if evaluations.stops_early(step):
                     break
         saver.wait()
         # A signal may also arrive while a checkpoint is saved or evaluated.
-        if stop := distribution.stop_requested(strategy, received.signal):
-            name = file_names.checkpoint(step)
-            path = os.path.join(options.output_dir, name)
-            logging.info(
-                f"Stopped by {stop} after step {step}, saved as {path}. Run "
-                "the same command again to resume."
-            )
-            sys.exit(0)
+        stop = distribution.stop_requested(strategy, received.signal)
+    if stop:
+        path = os.path.join(options.output_dir, file_names.checkpoint(step))
+        logging.info(
+            f"Stopped by {stop} after step {step}, saved as {path}. Run the "
+            "same command again to resume."
+        )
+        sys.exit(0)
+
+
+def _progress_bar(step: int, num_steps: int, options: TrainingOptions) -> Any:
+    return progress.bar(
+        description="Training",
+        total=num_steps,
+        initial=step,
+        unit="step",
+        disable=not options.is_chief,
+    )
+
+
+@contextlib.contextmanager
+def _event_writer(options: TrainingOptions) -> Iterator[Any]:
+    """Writes TensorBoard events to `output_dir`, on the chief."""
+    writer = tf.summary.create_noop_writer()
+    if options.is_chief:
+        writer = tf.summary.create_file_writer(options.output_dir)
+    with contextlib.closing(writer), writer.as_default():
+        yield writer
 
 
 class StepRunner:
@@ -164,7 +171,7 @@ class StepRunner:
         # XLA cannot compile the sums over several GPUs or CPUs. There,
         # `--jit_compile` compiles only the part before them. On TPUs,
         # `strategy.run` compiles everything.
-        is_alone = trainer.strategy.num_replicas_in_sync == 1
+        is_single_replica = trainer.strategy.num_replicas_in_sync == 1
         self._step = TrainingStep(
             trainer.model,
             trainer.objective,
@@ -173,7 +180,7 @@ class StepRunner:
             num_micro_batches=options.gradient_accumulation_steps,
             loss_scale=trainer.loss_scale,
             recomputes_layers=options.remat,
-            compiles_gradients=options.jit_compile and not is_alone,
+            compiles_gradients=options.jit_compile and not is_single_replica,
         )
         is_tpu = options.resolved_strategy == "tpu"
         # XLA and TPUs need static shapes, so each batch length is traced
@@ -187,7 +194,7 @@ class StepRunner:
             self._run_step,
             input_signature=None if has_many_traces else [batch_spec],
             autograph=False,
-            jit_compile=options.jit_compile and is_alone,
+            jit_compile=options.jit_compile and is_single_replica,
         )
         self._many_steps = tf.function(self._run_steps, autograph=False)
 
@@ -221,19 +228,31 @@ class StepRunner:
         )
 
 
-def _require_finite(
-    step: int, scalars: Mapping[str, float], options: TrainingOptions
+def _check_and_report(
+    bar: Any,
+    step: int,
+    results: Sequence[Mapping[str, float]],
+    options: TrainingOptions,
 ) -> None:
-    if scalars.get("loss_scale", 1.0) > 1.0:
-        return  # A non-finite step was skipped, and the scale halved.
-    for name in ("loss", "gradient_norm"):
-        if not math.isfinite(scalars[name]):
-            raise DivergedError(
-                f"The {name} must be finite. Received: {scalars[name]} at step "
-                f"{step}. The checkpoints in {options.output_dir!r} are from "
-                "earlier steps. Train again, with --overwrite_output_dir and a "
-                "lower --learning_rate or a longer warm-up."
-            )
+    """Reports the results of the steps after `step`.
+
+    Raises `DivergedError` if a loss or a gradient is not finite.
+    """
+    bar.update(len(results))
+    for number, scalars in enumerate(results, start=step + 1):
+        # With a scale above 1, the step was skipped, and the scale halved.
+        was_skipped = scalars.get("loss_scale", 1.0) > 1.0
+        for name in ("loss", "gradient_norm"):
+            if not (was_skipped or math.isfinite(scalars[name])):
+                raise DivergedError(
+                    f"The {name} must be finite. Received: {scalars[name]} at "
+                    f"step {number}. The checkpoints in {options.output_dir!r} "
+                    "are from earlier steps. Train again, with "
+                    "--overwrite_output_dir and a lower --learning_rate or a "
+                    "longer warm-up."
+                )
+        if options.is_chief:
+            _report(bar, number, scalars, options.train_batch_size)
 
 
 def _report(

@@ -27,13 +27,14 @@ from official_bert.tokenization import load_vocab
 from official_bert.training import (
     checkpointing,
     distribution,
-    evaluate,
     loop,
     precision,
     reporting,
     resuming,
     step,
 )
+from official_bert.training.checkpointing import StartingPoint
+from official_bert.training.fit import TrainingData, fit
 from official_bert.training.objectives import PretrainingObjective
 
 # {value of --nsp: name of the loss}.
@@ -42,13 +43,22 @@ _PAIR_LOSSES = {"next": "next_sentence", "sop": "sentence_order", "none": None}
 
 @dataclasses.dataclass(frozen=True)
 class PretrainingRun:
-    """One run of `run_pretraining.py`."""
+    """One run of `run_pretraining.py`; see `fit.TrainingRun`."""
 
     options: RunPretraining
     strategy: tf.distribute.Strategy
     model: PretrainingModel
     data: RecordFiles
     eval_data: RecordFiles  # Without --eval_file, the same as `data`.
+    resumed: str | None
+
+    keeps_best = False
+    patience = 0
+
+    @property
+    def main_metric(self) -> str:
+        """The accuracy of the masked LM or LM."""
+        return f"{self.objective(self.data).token_task}_accuracy"
 
     def objective(self, data: RecordFiles) -> PretrainingObjective:
         """Returns the objective for records, masked or unmasked."""
@@ -109,27 +119,77 @@ class PretrainingRun:
             reporting.write_summary(self.options.output_dir, results)
         return results
 
+    def load_initial(self) -> None:
+        """Loads `init_checkpoint`, if it is set."""
+        checkpointing.load_initial(self.model, self.options)
 
-def run(options: RunPretraining) -> None:
+    def training_data(self) -> TrainingData:
+        """Returns the records of `--input_file`."""
+        return TrainingData(self.data)
+
+    def make_trainer(self, data: TrainingData) -> loop.Trainer:
+        """Returns the trainer of the weights that a loss depends on.
+
+        Weight decay would shrink the others. These stay in the checkpoints, so
+        that any BERT model can load them.
+        """
+        objective = self.objective(data.records)
+        unused = ("bert/pooler/", "cls/seq_relationship/")
+        weights = [
+            weight
+            for weight in self.model.trainable_variables
+            if objective.pair_task or not weight.path.startswith(unused)
+        ]
+        return loop.Trainer(
+            self.model,
+            objective,
+            weights,
+            _make_schedule(self.options),
+            self.options,
+            self.strategy,
+        )
+
+    def batches(
+        self, data: TrainingData, start: StartingPoint, num_steps: int
+    ) -> tf.data.Dataset:
+        """Returns endless batches from the starting point."""
+        batches = datasets.training_batches(
+            data.records,
+            self.options.train_batch_size,
+            seed=start.seed,
+            start=start.examples_seen,
+        )
+        return _with_checked_ids(batches, self.model.config)
+
+    def data_files(self) -> dict[str, list[str]]:
+        """Returns the files that must not change when the run resumes."""
+        return {"training data": [*self.data.names]}
+
+    def model_files(self) -> dict[str, str]:
+        """Returns {name: text} of the files that describe the model."""
+        return {file_names.CONFIG: self.model.config.to_json_string()}
+
+
+def pretrain(options: RunPretraining) -> None:
     """Trains, evaluates, or both."""
     with (
         checkpointing.output_dir_lock(options),
         distribution.reporting_lost_hosts(options),
     ):
-        prepared = prepare(options)
-        with _naming_damaged_records(prepared):
+        run = prepare(options)
+        with _naming_damaged_records(run):
             if options.do_train:
-                global_step = train(prepared)
+                global_step = fit(run)
             else:
                 global_step = checkpointing.load_for_evaluation(
-                    prepared.model, options
+                    run.model, options
                 )
             if options.do_eval:
-                _write_results(prepared, prepared.measure(global_step))
+                _write_results(run, run.measure(global_step))
         if options.plots and options.is_chief:
             plots.write(options.output_dir)
         if options.do_train and options.is_chief:
-            _print_next_command(options, prepared.model.config)
+            _print_next_command(options, run.model.config)
 
 
 def prepare(options: RunPretraining) -> PretrainingRun:
@@ -138,12 +198,14 @@ def prepare(options: RunPretraining) -> PretrainingRun:
     if options.vocab_file:
         vocab = load_vocab(options.vocab_file)
         config.require_vocabulary(vocab, options.vocab_file)
-    if not resuming.replaces_earlier_run(options):
+    resumed = resuming.checkpoint_to_resume(options)
+    if not resuming.replaces_earlier_run(options, resumed):
         resuming.require_same_model(options, config)
     strategy = distribution.choose_strategy(options)
     data = eval_data = _checked_records(options.input_file, config, options)
     if options.do_train:
-        resuming.require_resumable(options, {"training data": data.names})
+        files_of_data = {"training data": data.names}
+        resuming.require_resumable(options, resumed, files_of_data)
     if options.do_train and options.do_eval and not options.eval_file:
         logging.warning(
             "The evaluation is on the training data. For held-out text, add "
@@ -159,7 +221,7 @@ def prepare(options: RunPretraining) -> PretrainingRun:
     checkpointing.set_seed(options.seed)
     with strategy.scope(), precision.policy(options.mixed_precision):
         model = PretrainingModel(config)
-    return PretrainingRun(options, strategy, model, data, eval_data)
+    return PretrainingRun(options, strategy, model, data, eval_data, resumed)
 
 
 @contextlib.contextmanager
@@ -236,46 +298,6 @@ def _checked_records(
     return data
 
 
-def train(run: PretrainingRun) -> int:
-    """Trains from the newest checkpoint or the start; returns the last step."""
-    options, model, data = run.options, run.model, run.data
-    objective, schedule = run.objective(data), _make_schedule(options)
-    weights = _weights_to_train(model, objective)
-    trainer = loop.Trainer(
-        model, objective, weights, schedule, options, run.strategy
-    )
-    if not checkpointing.checkpoint_to_resume(options):
-        checkpointing.load_initial(model, options)
-    start = checkpointing.resume(trainer.state, options, run.strategy)
-    num_steps = schedule.num_train_steps
-    resuming.remove_earlier_run(options)
-    evaluations = None
-    if options.eval_every:
-        metric = f"{objective.token_task}_accuracy"
-        evaluations = evaluate.Evaluations(
-            options, start.step, num_steps, run.measure, metric
-        )
-    if resuming.complete_earlier_run(
-        options, start.step, num_steps, evaluations
-    ):
-        return start.step
-    resuming.write_run_files(
-        options,
-        start.seed,
-        {"training data": data.names},
-        {file_names.CONFIG: model.config.to_json_string()},
-    )
-    batches = datasets.training_batches(
-        data,
-        options.train_batch_size,
-        seed=start.seed,
-        start=start.examples_seen,
-    )
-    batches = _with_checked_ids(batches, model.config)
-    loop.train(trainer, batches, start, evaluations)
-    return int(trainer.optimizer.step.numpy())
-
-
 def _make_schedule(options: RunPretraining) -> LinearWarmupDecay:
     num_steps, num_warmup = options.num_train_steps, options.num_warmup_steps
     if num_warmup >= num_steps:
@@ -287,22 +309,6 @@ def _make_schedule(options: RunPretraining) -> LinearWarmupDecay:
             num_steps // 10,
         )
     return LinearWarmupDecay(options.learning_rate, num_steps, num_warmup)
-
-
-def _weights_to_train(
-    model: PretrainingModel, objective: PretrainingObjective
-) -> list[Any]:
-    """Returns the weights that a loss depends on.
-
-    Weight decay would shrink the others. These stay in the checkpoints, so that
-    any BERT model can load them.
-    """
-    unused = ("bert/pooler/", "cls/seq_relationship/")
-    return [
-        weight
-        for weight in model.trainable_variables
-        if objective.pair_task or not weight.path.startswith(unused)
-    ]
 
 
 def mean_metrics(

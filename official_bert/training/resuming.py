@@ -11,8 +11,6 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from absl import logging
-
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, bullet_list
 from official_bert.io import files, json_files
@@ -25,8 +23,6 @@ from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory, fingerprints
 from official_bert.sources import formats, task_file
 from official_bert.tasks.task import Task
-from official_bert.training import checkpointing
-from official_bert.training.evaluate import Evaluations
 
 # Keys of the config that may change when a run resumes.
 _MAY_CHANGE = (
@@ -36,17 +32,38 @@ _MAY_CHANGE = (
 )
 
 
-def replaces_earlier_run(options: TrainingOptions) -> bool:
+def checkpoint_to_resume(options: TrainingOptions) -> str | None:
+    """Returns the checkpoint of the run that training resumes, if any.
+
+    There is none before the first step: `model.ckpt-0` is written again.
+    """
+    if not options.do_train or options.overwrite_output_dir:
+        return None
+    prefix = run_directory.latest(options.output_dir)
+    is_start = prefix and os.path.basename(prefix) == file_names.checkpoint(0)
+    return None if is_start else prefix
+
+
+def num_extra_examples(options: TrainingOptions, resumed: str | None) -> int:
+    """Returns the number of examples seen beyond `train_batch_size` per step.
+
+    It is not 0 if earlier steps of the run had another batch size.
+    """
+    state = run_directory.read_resume_state(resumed) if resumed else None
+    if not (resumed and state):
+        return 0
+    step = file_names.step_of(os.path.basename(resumed))
+    return state.examples_seen - step * options.train_batch_size
+
+
+def replaces_earlier_run(options: TrainingOptions, resumed: str | None) -> bool:
     """Whether training replaces the files of an earlier run in `output_dir`.
 
     True with `--overwrite_output_dir`, or if that run saved no step.
     """
-    if not options.do_train:
-        return False
-    if options.overwrite_output_dir:
-        return True
-    is_run = RunDirectory(options.output_dir).is_of_run
-    return is_run and not checkpointing.checkpoint_to_resume(options)
+    if not options.do_train or options.overwrite_output_dir:
+        return options.do_train
+    return not resumed and RunDirectory(options.output_dir).is_of_run
 
 
 def require_same_model(
@@ -122,7 +139,9 @@ def require_eval_every_if_best(options: FinetuningOptions) -> None:
 
 
 def require_resumable(
-    options: TrainingOptions, data_files: Mapping[str, Sequence[str]]
+    options: TrainingOptions,
+    resumed: str | None,
+    data_files: Mapping[str, Sequence[str]],
 ) -> None:
     """Raises `InputError` if the run in `output_dir` had other options or data.
 
@@ -133,7 +152,7 @@ def require_resumable(
         _require_no_inputs(
             options, RunDirectory(options.output_dir).files_of_model()
         )
-    if not (checkpoint := checkpointing.checkpoint_to_resume(options)):
+    if not resumed:
         return
     record = RunDirectory(options.output_dir).read_record()
     if (command := record.get("command", options.command)) != options.command:
@@ -148,35 +167,15 @@ def require_resumable(
         names.append("dev_file")  # Without it, training data is held out.
     changes = changed_options(record, options, names)
     changes += changed_files(record, options, data_files)
-    problem = f"{checkpoint} was trained with other options or data:"
+    problem = f"{resumed} was trained with other options or data:"
     _require_no_changes(changes, problem)
 
 
-def complete_earlier_run(
-    options: TrainingOptions,
-    step: int,
-    num_steps: int,
-    evaluations: Evaluations | None,
-) -> bool:
-    """Evaluates the checkpoint that training resumes from, if that is due.
+def require_same_steps(options: TrainingOptions, done: str) -> None:
+    """Raises `InputError` if changed options cannot apply to a finished run.
 
-    An earlier run may have ended between a checkpoint and its evaluation.
-    Returns whether no step is left to train. Raises `InputError` if changed
-    options would then have no effect.
+    `done` is "N of N" steps.
     """
-    done = f"{step} of {num_steps}"
-    is_last = step >= num_steps
-    if is_last:  # Before an evaluation, which would write files.
-        _require_same_steps(options, done)
-    stops_early = evaluations is not None and evaluations.evaluate_if_due(step)
-    if stops_early and not is_last:
-        _require_same_steps(options, done)
-    if is_last or stops_early:
-        logging.info("Nothing to train: step %s.", done)
-    return is_last or stops_early
-
-
-def _require_same_steps(options: TrainingOptions, done: str) -> None:
     record = RunDirectory(options.output_dir).read_record()
     names = options.names(on_resume="if_steps_left")
     changes = changed_options(record, options, names)
@@ -193,13 +192,11 @@ def write_run_files(
     data_files: Mapping[str, Sequence[str]],
     model_files: Mapping[str, str],
 ) -> None:
-    """Writes the options and the files needed to use the model, on the chief.
+    """Writes the options and the files needed to use the model.
 
     `seed` is the run's; `model_files` is {name: text} of files besides
     `train_options.json` and `vocab.txt`.
     """
-    if not options.is_chief:
-        return
     record = {
         "command": options.command,
         "options": {**dataclasses.asdict(options), "seed": seed},
@@ -210,13 +207,6 @@ def write_run_files(
         texts[file_names.VOCAB] = files.read_text(options.vocab_file)
     for name, text in {**texts, **model_files}.items():
         files.write_text(os.path.join(options.output_dir, name), text)
-
-
-def remove_earlier_run(options: TrainingOptions) -> None:
-    """Removes the files of an earlier model if `--overwrite_output_dir`."""
-    if options.overwrite_output_dir:
-        for path in RunDirectory(options.output_dir).files_of_model():
-            files.remove(path)
 
 
 def _require_no_inputs(options: TrainingOptions, paths: list[str]) -> None:

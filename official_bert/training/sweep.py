@@ -21,7 +21,7 @@ from official_bert.runs.directory import RunDirectory
 from official_bert.tasks import own_texts
 from official_bert.tasks.task import Task
 from official_bert.training import finetune, reporting, resuming
-from official_bert.training.evaluate import score
+from official_bert.training.evaluations import score
 
 Setting = dict[str, Any]
 Result = tuple[Setting, dict[str, Any]]
@@ -37,7 +37,7 @@ def run_or_sweep(options: RunClassifier) -> None:
     if options.sweep:
         run(task, options)
     else:
-        finetune.run(task, options)
+        finetune.finetune(task, options)
         reporting.print_next_command(task, options)
 
 

@@ -8,22 +8,18 @@ import tensorflow as tf
 
 from official_bert.errors import InputError
 from official_bert.runs import checkpoints as run_directory
-from official_bert.training.evaluate import Evaluations
+from official_bert.training.evaluations import Evaluations
 
 
 def make_evaluations(directory, measure=None):
     options = types.SimpleNamespace(
         eval_every=1, output_dir=str(directory), is_chief=True
     )
-    return Evaluations(
-        options,
-        first_step=0,
-        num_steps=3,
-        measure=measure,
-        metric="accuracy",
-        weights={"a": tf.Variable(0.0), "global_step": tf.Variable(0)},
-        patience=1,
+    run = types.SimpleNamespace(
+        options=options, measure=measure, main_metric="accuracy", patience=1
     )
+    weights = {"a": tf.Variable(0.0), "global_step": tf.Variable(0)}
+    return Evaluations(run, first_step=0, num_steps=3, weights=weights)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +43,10 @@ def test_best_metric_is_saved_and_lower_loss_decides_between_equal_ones(
         }
 
     evaluations = make_evaluations(tmp_path, measure)
-    stops = [evaluations.evaluate_if_due(step) for step in (1, 2, 3)]
+    stops = []
+    for step in (1, 2, 3):
+        evaluations.evaluate(step)
+        stops.append(evaluations.stops_early(step))
     assert stops == [False, False, best == 2]
     latest = run_directory.latest(str(tmp_path / "best"))
     assert latest == str(tmp_path / "best" / f"model.ckpt-{best}")

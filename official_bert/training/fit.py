@@ -1,0 +1,146 @@
+"""What happens around the training loop, in pre-training and fine-tuning."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+import tensorflow as tf
+from absl import logging
+
+from official_bert.inputs.records import RecordFiles
+from official_bert.runs.directory import RunDirectory
+from official_bert.training import (
+    checkpointing,
+    distribution,
+    loop,
+    resuming,
+)
+from official_bert.training.checkpointing import StartingPoint
+from official_bert.training.evaluations import EvaluatedRun, Evaluations
+
+
+class TrainingData(NamedTuple):
+    """The records that a run trains on."""
+
+    records: RecordFiles
+    num_examples: int = 0  # In an epoch. Pre-training counts steps only.
+
+
+class TrainingRun(EvaluatedRun, Protocol):
+    """A run of a training command: what differs between the commands."""
+
+    @property
+    def strategy(self) -> tf.distribute.Strategy:
+        """The devices and hosts that train."""
+
+    @property
+    def resumed(self) -> str | None:
+        """The checkpoint that training resumes from, if any."""
+
+    @property
+    def keeps_best(self) -> bool:
+        """Whether `best/` keeps the weights of the best evaluation."""
+
+    def load_initial(self) -> None:
+        """Loads the weights of `init_checkpoint`, if it is set."""
+
+    def training_data(self) -> TrainingData:
+        """Returns the training data; writes its records if necessary."""
+
+    def make_trainer(self, data: TrainingData) -> loop.Trainer:
+        """Returns the model, the weights to train and their schedule."""
+
+    def batches(
+        self, data: TrainingData, start: StartingPoint, num_steps: int
+    ) -> tf.data.Dataset:
+        """Returns the batches from the starting point to the last step."""
+
+    def data_files(self) -> Mapping[str, Sequence[str]]:
+        """Returns the files that must not change when the run resumes."""
+
+    def model_files(self) -> Mapping[str, str]:
+        """Returns {name: text} of the files that describe the model."""
+
+
+def fit(run: TrainingRun) -> int:
+    """Trains from the newest checkpoint, or from the start of the run.
+
+    Returns the last step. Raises `SystemExit` on SIGINT and SIGTERM, after
+    saving a checkpoint, and `InputError` if training diverges, or if changed
+    options would have no effect because no step is left.
+    """
+    options = run.options
+    if not run.resumed:
+        # Before writing records, which may take much longer.
+        run.load_initial()
+    data = run.training_data()
+    trainer = run.make_trainer(data)
+    num_steps = trainer.schedule.num_train_steps
+    _warn_of_few_evaluations(run, num_steps)
+    start = StartingPoint(0, options.seed, 0)
+    if run.resumed:
+        start = checkpointing.resume(trainer.state, options)
+    distribution.require_equal_start(
+        run.strategy, options, start.seed, trainer.state
+    )
+    # The order of examples depends on TensorFlow's global seed too.
+    checkpointing.set_seed(start.seed)
+    if options.overwrite_output_dir:
+        RunDirectory(options.output_dir).remove_model()
+    evaluations = None
+    if options.eval_every:
+        best = {**trainer.weights, "global_step": trainer.optimizer.step}
+        evaluations = Evaluations(
+            run, start.step, num_steps, best if run.keeps_best else None
+        )
+    if _is_finished(run, start.step, num_steps, evaluations):
+        return start.step
+    if options.is_chief:
+        resuming.write_run_files(
+            options, start.seed, run.data_files(), run.model_files()
+        )
+    batches = run.batches(data, start, num_steps)
+    loop.train(trainer, batches, start, evaluations)
+    return int(trainer.optimizer.step.numpy())
+
+
+def _is_finished(
+    run: TrainingRun,
+    step: int,
+    num_steps: int,
+    evaluations: Evaluations | None,
+) -> bool:
+    """Evaluates the resumed step if still missing; True if no step is left.
+
+    An earlier run may have ended between a checkpoint and its evaluation.
+    """
+    done = f"{step} of {num_steps}"
+    is_last = step >= num_steps
+    if is_last:  # Before an evaluation, which would write files.
+        resuming.require_same_steps(run.options, done)
+    if evaluations and evaluations.is_due(step):
+        evaluations.evaluate(step)
+    stops_early = evaluations is not None and evaluations.stops_early(step)
+    if stops_early and not is_last:
+        resuming.require_same_steps(run.options, done)
+    if is_last or stops_early:
+        logging.info(f"Nothing to train: step {done}.")
+    return is_last or stops_early
+
+
+def _warn_of_few_evaluations(run: TrainingRun, num_steps: int) -> None:
+    every = run.options.eval_every
+    if not every:
+        return
+    num_evaluations = math.ceil(num_steps / every)
+    if num_evaluations == 1:
+        logging.warning(
+            f"With --eval_every={every} and {num_steps} training steps, there "
+            "is a single evaluation, at the end"
+        )
+    elif num_evaluations <= run.patience + 1:
+        logging.warning(
+            f"--early_stopping={run.patience} has no effect: {num_steps} "
+            f"training steps have only {num_evaluations} evaluations. Lower "
+            "--eval_every"
+        )
