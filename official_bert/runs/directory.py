@@ -6,7 +6,7 @@ import errno
 import os
 import re
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from absl import logging
@@ -195,13 +195,3 @@ def _acquire_lock(path: str) -> Any:
     with open(path, "w", encoding="utf-8") as file:
         file.write(f"process {os.getpid()} on host {socket.gethostname()}\n")
     return lock
-
-
-def fingerprints(
-    paths: Mapping[str, Sequence[str]],
-) -> dict[str, list[str]]:
-    """Returns the fingerprints of {description: names of files}."""
-    return {
-        name: [files.fingerprint(path) for path in group]
-        for name, group in paths.items()
-    }

@@ -188,9 +188,7 @@ class FinetuningRun:
     def model_files(self) -> dict[str, str]:
         """Returns {name: text} of the files that describe the model."""
         options, bert, texts = self.options, self.model.bert, {}
-        task = task_file.describe(
-            self.task.to_json(), options.max_seq_length, options.do_lower_case
-        )
+        task = _describe(self.task, options)
         if isinstance(bert, HubBert) and not bert.is_ours:
             handle = bert.encoder.handle
             # Later commands may run in another directory.
@@ -240,14 +238,12 @@ def prepare(task: Task, options: FinetuningOptions) -> FinetuningRun:
     config = bert.config if bert else options.model_config()
     tokenizer = Tokenizer(options.vocab_file, options.do_lower_case)
     config.require_vocabulary(tokenizer.vocab, options.vocab_file)
-    resumed = resuming.checkpoint_to_resume(options)
-    resuming.require_eval_every_if_best(options)
-    if not resuming.replaces_earlier_run(options, resumed):
-        resuming.require_same_model(options, None if bert else config)
-        resuming.require_same_task(task, options)
-    if options.do_train:
-        files_of_data = data_files(task, options)
-        resuming.require_resumable(options, resumed, files_of_data)
+    resumed = resuming.check(
+        options,
+        None if bert else config,
+        data_files(task, options) if options.do_train else {},
+        _describe(task, options),
+    )
     # After the checks, which need no devices or other hosts.
     strategy = distribution.choose_strategy(options)
     examples = {}
@@ -285,6 +281,13 @@ def _load_module(
     text_info = bert.encoder.text_info._asdict()
     options = dataclasses.replace(options, **text_info, init_checkpoint=None)
     return bert, options
+
+
+def _describe(task: Task, options: FinetuningOptions) -> dict[str, Any]:
+    """Returns the content of `task.json`, without a TF Hub module."""
+    return task_file.describe(
+        task.to_json(), options.max_seq_length, options.do_lower_case
+    )
 
 
 def data_files(task: Task, options: FinetuningOptions) -> dict[str, list[str]]:

@@ -108,10 +108,9 @@ class PretrainingRun:
         chance = math.log(self.model.config.vocab_size)
         if results.get("masked_lm_loss", 0.0) > 1.1 * chance:
             logging.warning(
-                "masked_lm_loss is worse than that of random guesses (%.2f). "
-                "Check that the records were created with the model's "
-                "vocabulary",
-                chance,
+                "masked_lm_loss is worse than that of random guesses "
+                f"({chance:.2f}). Check that the records were created with the "
+                "model's vocabulary"
             )
         if self.model.config.is_left_to_right:
             results["lm_perplexity"] = np.exp(results["lm_loss"])
@@ -198,21 +197,18 @@ def prepare(options: RunPretraining) -> PretrainingRun:
     if options.vocab_file:
         vocab = load_vocab(options.vocab_file)
         config.require_vocabulary(vocab, options.vocab_file)
-    resumed = resuming.checkpoint_to_resume(options)
-    if not resuming.replaces_earlier_run(options, resumed):
-        resuming.require_same_model(options, config)
+    names = records.without_empty(files.expand(options.input_file))
+    resumed = resuming.check(options, config, {"training data": names})
     strategy = distribution.choose_strategy(options)
-    data = eval_data = _checked_records(options.input_file, config, options)
-    if options.do_train:
-        files_of_data = {"training data": data.names}
-        resuming.require_resumable(options, resumed, files_of_data)
+    data = eval_data = _checked_records(names, config, options)
     if options.do_train and options.do_eval and not options.eval_file:
         logging.warning(
             "The evaluation is on the training data. For held-out text, add "
             "--eval_file"
         )
     if options.eval_file:
-        eval_data = _checked_records(options.eval_file, config, options)
+        names = records.without_empty(files.expand(options.eval_file))
+        eval_data = _checked_records(names, config, options)
         if not (options.do_eval or options.eval_every):
             logging.warning("--eval_file needs --do_eval or --eval_every")
         if options.do_train and {*data.names} & {*eval_data.names}:
@@ -269,10 +265,9 @@ def _print_next_command(options: RunPretraining, config: BertConfig) -> None:
 
 
 def _checked_records(
-    patterns: str, config: BertConfig, options: RunPretraining
+    paths: list[str], config: BertConfig, options: RunPretraining
 ) -> RecordFiles:
     """Returns the records after checking them against model and options."""
-    paths = records.without_empty(files.expand(patterns))
     num_predictions = options.max_predictions_per_seq
     masking = records.read_masking(paths[0])
     if masking:
@@ -287,9 +282,8 @@ def _checked_records(
     records.check_files(data, config.vocab_size)
     if options.nsp != "none" and not records.has_two_segments(paths[0]):
         logging.warning(
-            "%s: the first record has no segment B. If the records were "
-            "created with --nsp=none, pass --nsp=none here too",
-            paths[0],
+            f"{paths[0]}: the first record has no segment B. If the records "
+            "were created with --nsp=none, pass --nsp=none here too"
         )
     if masking and masking.max_predictions_per_seq != num_predictions:
         number = masking.max_predictions_per_seq
@@ -302,11 +296,9 @@ def _make_schedule(options: RunPretraining) -> LinearWarmupDecay:
     num_steps, num_warmup = options.num_train_steps, options.num_warmup_steps
     if num_warmup >= num_steps:
         logging.warning(
-            "The warm-up of %d steps is not shorter than the training of %d "
-            "steps. Set --num_warmup_steps=%d",
-            num_warmup,
-            num_steps,
-            num_steps // 10,
+            f"The warm-up of {num_warmup} steps is not shorter than the "
+            f"training of {num_steps} steps. Set --num_warmup_steps="
+            f"{num_steps // 10}"
         )
     return LinearWarmupDecay(options.learning_rate, num_steps, num_warmup)
 

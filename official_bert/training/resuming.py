@@ -15,14 +15,12 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError, bullet_list
 from official_bert.io import files, json_files
 from official_bert.options import FinetuningOptions, RunPretraining
-from official_bert.options.training import (
-    TrainingOptions,
-)
+from official_bert.options.training import TrainingOptions
 from official_bert.runs import checkpoints as run_directory
 from official_bert.runs import file_names
-from official_bert.runs.directory import RunDirectory, fingerprints
+from official_bert.runs.directory import RunDirectory
 from official_bert.sources import formats, task_file
-from official_bert.tasks.task import Task
+from official_bert.sources.heads import POOLING_KEY
 
 # Keys of the config that may change when a run resumes.
 _MAY_CHANGE = (
@@ -32,8 +30,39 @@ _MAY_CHANGE = (
 )
 
 
-def checkpoint_to_resume(options: TrainingOptions) -> str | None:
-    """Returns the checkpoint of the run that training resumes, if any.
+def check(
+    options: RunPretraining | FinetuningOptions,
+    config: BertConfig | None,
+    data_files: Mapping[str, Sequence[str]],
+    task: dict[str, Any] | None = None,
+) -> str | None:
+    """Compares a run with the earlier one in `output_dir`.
+
+    Returns the checkpoint that training resumes from, if any. `config` is None
+    for a TF Hub module, `data_files` is {description: names of files}, `task`
+    is the content of `task.json` in fine-tuning. Raises `InputError` if the
+    earlier run was another one, or if `--overwrite_output_dir` would remove an
+    input.
+    """
+    directory = RunDirectory(options.output_dir)
+    resumed = _checkpoint_to_resume(options)
+    if options.overwrite_output_dir:
+        _require_no_inputs(options, directory.files_of_model())
+    elif task:
+        _require_eval_every_if_best(options)
+    # A run that saved no step is replaced, too.
+    is_replaced = not resumed and directory.is_of_run and options.do_train
+    if not (options.overwrite_output_dir or is_replaced):
+        _require_same_model(options, config)
+        if task:
+            _require_same_task(options, task)
+    if resumed:
+        _require_same_run(options, resumed, data_files)
+    return resumed
+
+
+def _checkpoint_to_resume(options: TrainingOptions) -> str | None:
+    """Returns the newest checkpoint of the run that training resumes.
 
     There is none before the first step: `model.ckpt-0` is written again.
     """
@@ -56,26 +85,13 @@ def num_extra_examples(options: TrainingOptions, resumed: str | None) -> int:
     return state.examples_seen - step * options.train_batch_size
 
 
-def replaces_earlier_run(options: TrainingOptions, resumed: str | None) -> bool:
-    """Whether training replaces the files of an earlier run in `output_dir`.
-
-    True with `--overwrite_output_dir`, or if that run saved no step.
-    """
-    if not options.do_train or options.overwrite_output_dir:
-        return options.do_train
-    return not resumed and RunDirectory(options.output_dir).is_of_run
-
-
-def require_same_model(
+def _require_same_model(
     options: RunPretraining | FinetuningOptions, config: BertConfig | None
 ) -> None:
-    """Raises `InputError` if `output_dir` holds a model that differs.
-
-    Compares the config, which is None for a TF Hub module, and the vocabulary.
-    """
-    config_file = os.path.join(options.output_dir, file_names.CONFIG)
-    earlier_vocab = os.path.join(options.output_dir, file_names.VOCAB)
-    if config and files.exists(config_file):
+    """Raises `InputError` if config or vocabulary differ."""
+    directory = RunDirectory(options.output_dir)
+    if config and directory.has(file_names.CONFIG):
+        config_file = directory.file(file_names.CONFIG)
         earlier = dataclasses.asdict(BertConfig.from_json_file(config_file))
         for name, now in dataclasses.asdict(config).items():
             before = earlier[name]
@@ -86,8 +102,9 @@ def require_same_model(
                     "--output_dir for another model."
                 )
     vocab_file = options.vocab_file
-    if not vocab_file or not files.exists(earlier_vocab):
+    if not vocab_file or not directory.has(file_names.VOCAB):
         return
+    earlier_vocab = directory.file(file_names.VOCAB)
     if files.read_text(vocab_file) != files.read_text(earlier_vocab):
         raise InputError(
             f"{vocab_file}: differs from {earlier_vocab}, the vocabulary of "
@@ -96,19 +113,18 @@ def require_same_model(
         )
 
 
-def require_same_task(task: Task, options: FinetuningOptions) -> None:
+def _require_same_task(options: TrainingOptions, task: dict[str, Any]) -> None:
     """Raises `InputError` if the output directory's model has another task."""
     directory = options.output_dir
     if not task_file.is_in(directory):
         return
     trained = task_file.read(directory)
-    current = {**task.to_json(), "do_lower_case": options.do_lower_case}
-    # `top` is the pooling head.
-    names = ["kind", "task_type", "labels", "is_pair", "top", "do_lower_case"]
+    names = ["kind", "task_type", "labels", "is_pair", POOLING_KEY]
+    names.append("do_lower_case")
     if options.do_train:
         names.append("metric")  # Evaluations during training compare it.
     for name in names:
-        before, now = trained.get(name), current.get(name)
+        before, now = trained.get(name), task.get(name)
         is_known = name != "is_pair" or None not in (before, now)
         if is_known and before != now:
             advice = "Give the flags of the task that it was trained on."
@@ -123,11 +139,9 @@ def require_same_task(task: Task, options: FinetuningOptions) -> None:
             )
 
 
-def require_eval_every_if_best(options: FinetuningOptions) -> None:
+def _require_eval_every_if_best(options: TrainingOptions) -> None:
     """Raises `InputError` if an earlier run's best model would stay in use."""
-    if options.overwrite_output_dir:
-        return
-    best = os.path.join(options.output_dir, file_names.BEST)
+    best = RunDirectory(options.output_dir).best.path
     ignores_best = options.do_train and not options.eval_every
     if ignores_best and run_directory.latest(best):
         raise InputError(
@@ -138,22 +152,12 @@ def require_eval_every_if_best(options: FinetuningOptions) -> None:
         )
 
 
-def require_resumable(
+def _require_same_run(
     options: TrainingOptions,
-    resumed: str | None,
+    resumed: str,
     data_files: Mapping[str, Sequence[str]],
 ) -> None:
-    """Raises `InputError` if the run in `output_dir` had other options or data.
-
-    `data_files` is {description: names of files}. Also raises it if
-    `--overwrite_output_dir` would remove an input.
-    """
-    if options.overwrite_output_dir:
-        _require_no_inputs(
-            options, RunDirectory(options.output_dir).files_of_model()
-        )
-    if not resumed:
-        return
+    """Raises `InputError` if the resumed run had other options or data."""
     record = RunDirectory(options.output_dir).read_record()
     if (command := record.get("command", options.command)) != options.command:
         raise InputError(
@@ -265,8 +269,11 @@ def changed_files(
 def _fingerprints(
     options: TrainingOptions, data_files: Mapping[str, Sequence[str]]
 ) -> dict[str, list[str]]:
-    weights = _initial_weights(options)
-    return fingerprints({**data_files, "initial weights": weights})
+    compared = {**data_files, "initial weights": _initial_weights(options)}
+    return {
+        name: [files.fingerprint(path) for path in paths]
+        for name, paths in compared.items()
+    }
 
 
 def _initial_weights(options: TrainingOptions) -> list[str]:
