@@ -82,20 +82,17 @@ class FinetuningRun:
     def forwards(self) -> dict[str, Forward]:
         """{"dev" or "test": the model}, each compiled when it is first used."""
         options = self.options
-        sizes = {
-            "dev": options.eval_batch_size,
-            "test": options.predict_batch_size,
-        }
+        forward = functools.partial(
+            Forward,
+            self.task.head,
+            self.model,
+            max_seq_length=options.max_seq_length,
+            pad_to=options.eval_pad_to,
+            strategy=self.strategy,
+        )
         return {
-            mode: Forward(
-                self.task.head,
-                self.model,
-                max_seq_length=options.max_seq_length,
-                batch_size=batch_size,
-                pad_to=options.eval_pad_to,
-                strategy=self.strategy,
-            )
-            for mode, batch_size in sizes.items()
+            "dev": forward(batch_size=options.eval_batch_size),
+            "test": forward(batch_size=options.predict_batch_size),
         }
 
     def measure(self, step: int) -> dict[str, Any]:

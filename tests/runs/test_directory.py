@@ -6,6 +6,7 @@ import json
 import os
 
 import pytest
+import tensorflow as tf
 
 from official_bert.errors import InputError
 from official_bert.io import files
@@ -100,6 +101,18 @@ def test_unfinished_files_of_a_killed_run_are_removed(tmp_path):
         pass
     assert set(os.listdir(tmp_path)) == {*kept, "best"}
     assert not os.listdir(tmp_path / "best")
+
+
+@pytest.mark.parametrize("folder", ["plain", 'ü "quoted"'])
+def test_checkpoint_list_that_tensorflow_wrote_is_read(tmp_path, folder):
+    (tmp_path / folder).mkdir()
+    paths = [str(tmp_path / folder / f"model.ckpt-{n}") for n in (8, 5, 10)]
+    # The newest one is named first, and need not have the largest number.
+    tf.compat.v1.train.update_checkpoint_state(
+        str(tmp_path), paths[1], paths, all_model_checkpoint_timestamps=[1] * 3
+    )
+    names = RunDirectory(str(tmp_path)).checkpoint_names()
+    assert names == ["model.ckpt-8", "model.ckpt-10", "model.ckpt-5"]
 
 
 OWN_FILE = {"train_file": "a.csv", "dev_share": 0.1}
