@@ -105,12 +105,9 @@ def test_unfinished_files_of_a_killed_run_are_removed(tmp_path):
 
 @pytest.mark.parametrize("folder", ["plain", 'ü "quoted"'])
 def test_checkpoint_list_that_tensorflow_wrote_is_read(tmp_path, folder):
-    (tmp_path / folder).mkdir()
-    paths = [str(tmp_path / folder / f"model.ckpt-{n}") for n in (8, 5, 10)]
-    # The newest one is named first, and need not have the largest number.
-    tf.compat.v1.train.update_checkpoint_state(
-        str(tmp_path), paths[1], paths, all_model_checkpoint_timestamps=[1] * 3
-    )
+    """The checkpoints were in another directory at that time."""
+    paths = [f"/{folder}/model.ckpt-{n}" for n in (8, 10, 5)]
+    tf.compat.v1.train.update_checkpoint_state(str(tmp_path), paths[-1], paths)
     names = RunDirectory(str(tmp_path)).checkpoint_names()
     assert names == ["model.ckpt-8", "model.ckpt-10", "model.ckpt-5"]
 
