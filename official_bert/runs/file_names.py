@@ -18,7 +18,6 @@ BEST = "best"  # Directory of the checkpoint with the best evaluation.
 LOCK = "run.lock"
 TRAIN_OPTIONS, EVAL_OPTIONS = "train_options.json", "eval_options.json"
 HELD_OUT = "dev.jsonl"  # Examples that were held out of the training data.
-TRAIN_RECORDS = "train.tf_record"
 EVENTS = "eval"  # Directory of the TensorBoard events of evaluations.
 EVAL_HISTORY = "eval_history.jsonl"
 

@@ -38,10 +38,6 @@ _SHORT_NAMES = {
 }
 
 
-class DivergedError(InputError):
-    """The loss or the gradient is not finite."""
-
-
 @dataclasses.dataclass
 class Trainer:
     """Everything that a training step needs. Creates the optimizer.
@@ -88,7 +84,7 @@ def train(
     """Trains on batches from the starting point to the last step.
 
     Evaluations follow checkpoints and can end training early. On SIGINT and
-    SIGTERM, saves a checkpoint and raises `SystemExit`. Raises `DivergedError`
+    SIGTERM, saves a checkpoint and raises `SystemExit`. Raises `InputError`
     if the loss or the gradient is not finite.
     """
     options, strategy = trainer.options, trainer.strategy
@@ -236,7 +232,7 @@ def _check_and_report(
 ) -> None:
     """Reports the results of the steps after `step`.
 
-    Raises `DivergedError` if a loss or a gradient is not finite.
+    Raises `InputError` if a loss or a gradient is not finite.
     """
     bar.update(len(results))
     for number, scalars in enumerate(results, start=step + 1):
@@ -244,7 +240,7 @@ def _check_and_report(
         was_skipped = scalars.get("loss_scale", 1.0) > 1.0
         for name in ("loss", "gradient_norm"):
             if not (was_skipped or math.isfinite(scalars[name])):
-                raise DivergedError(
+                raise InputError(
                     f"The {name} must be finite. Received: {scalars[name]} at "
                     f"step {number}. The checkpoints in {options.output_dir!r} "
                     "are from earlier steps. Train again, with "
