@@ -103,7 +103,7 @@ def test_schedule_works_in_an_optimizer_of_keras():
     np.testing.assert_allclose(weight, [1 - 0.2], rtol=1e-6)
     config = keras.optimizers.serialize(optimizer)
     loaded = keras.optimizers.deserialize(config)
-    assert loaded._learning_rate == schedule
+    assert loaded.get_config() == optimizer.get_config()
 
 
 def adam_update(w, m, v, t):
