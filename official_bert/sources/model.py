@@ -240,14 +240,7 @@ def match(
     config, names = description.config, arrays.names
     shapes = arrays.weight_shapes(config)
     tf1_names = arrays.tf1_names(shapes)
-    skipped = [name for name in tf1_names if skip and re.search(skip, name)]
-    if skip and not skipped:
-        logging.warning(
-            "%s: --skip=%s matches no weight. Names of weights: %s, ...",
-            arrays.where,
-            skip,
-            ", ".join(sorted(tf1_names)[:3]),
-        )
+    skipped = _skipped(arrays.where, tf1_names, skip) if skip else []
     used = {n: name for n, name in tf1_names.items() if n not in skipped}
     stored_names = _names_in_file(arrays, used)
     model_head = weights.find_head(
@@ -286,6 +279,18 @@ def match(
         read=read,
         left_out=[n for n in arrays.shapes if n not in tf1_names] + skipped,
     )
+
+
+def _skipped(where: str, names: Iterable[str], skip: str) -> list[str]:
+    """Returns the names that match `skip`; warns if there are none."""
+    skipped = [name for name in names if re.search(skip, name)]
+    if not skipped:
+        examples = ", ".join(sorted(names)[:3])
+        logging.warning(
+            f"{where}: --skip={skip} matches no weight. Names of weights: "
+            f"{examples}, ..."
+        )
+    return skipped
 
 
 def _names_in_file(

@@ -34,6 +34,7 @@ from official_bert.tasks.task import (
     Logits,
     RowFeatures,
     Task,
+    has_rows,
     table_inputs,
 )
 from official_bert.tokenization import Tokenizer
@@ -221,9 +222,7 @@ class ChoiceTask(Task):
         return dataclasses.replace(self, columns=columns)
 
     def read_inputs(self, options: Predict) -> Iterator[Input] | None:
-        file_format = options.resolved_format
-        has_columns = file_format != "jsonl" or options.text_a_column
-        if file_format == "text" or not has_columns:
+        if not has_rows(options):
             return None
         columns = self.columns
         return table_inputs(

@@ -153,6 +153,13 @@ class Input(NamedTuple):
     shown: Any
 
 
+def has_rows(options: Predict) -> bool:
+    """Whether the input of `predict.py` has rows with the task's columns."""
+    if options.resolved_format == "jsonl":
+        return options.text_a_column is not None
+    return options.resolved_format != "text"
+
+
 def table_inputs(
     options: Predict,
     names: Sequence[str],

@@ -21,6 +21,7 @@ from official_bert.tasks.task import (
     RowFeatures,
     Task,
     TransformersModel,
+    has_rows,
     table_inputs,
 )
 from official_bert.tokenization import Tokenizer
@@ -237,9 +238,7 @@ class TextTask(Task):
         return dataclasses.replace(self, columns=columns)
 
     def read_inputs(self, options: Predict) -> Iterator[Input] | None:
-        file_format = options.resolved_format
-        has_columns = file_format != "jsonl" or options.text_a_column
-        if file_format == "text" or not has_columns or not self.columns:
+        if not (self.columns and has_rows(options)):
             return None
         flag_names = ("--text_column", "--text_b_column")
         names, has_header = self.columns
