@@ -27,11 +27,9 @@ def start(*arguments: str, **others: Any) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, *arguments], env=env, **others)
 
 
-def start_command(
-    name: str, flags: Sequence[str], **others: Any
-) -> subprocess.Popen[bytes]:
+def start_command(name: str, flags: Sequence[str]) -> subprocess.Popen[bytes]:
     """Starts a command such as `run_classifier`."""
-    return start("-m", "official_bert", name, *flags, **others)
+    return start("-m", "official_bert", name, *flags)
 
 
 def wait(process: subprocess.Popen[bytes]) -> int:

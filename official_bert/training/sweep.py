@@ -6,7 +6,6 @@ import itertools
 import os
 import signal
 import statistics
-import subprocess
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -111,13 +110,9 @@ def _complete(options: RunClassifier) -> str:
                 plots.write(options.output_dir)
             return ""
         options = dataclasses.replace(options, do_train=False, do_eval=False)
-    # Its standard output is the next command, which `run` prints once.
-    process = processes.start_command(
-        options.command.removesuffix(".py"),
-        [*options.flags(), *cli.global_flags()],
-        stdout=subprocess.DEVNULL,
-    )
-    status = processes.wait(process)
+    name = options.command.removesuffix(".py")
+    flags = [*options.flags(), *cli.global_flags()]
+    status = processes.wait(processes.start_command(name, flags))
     if status < 0:
         name = signal.Signals(-status).name
         out_of_memory = status == -signal.SIGKILL
