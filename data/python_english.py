@@ -37,6 +37,7 @@ class PythonEnglish(Options):
 
 def main(options: PythonEnglish) -> None:
     """Writes the documents to the two files."""
+    options = options.resolve()
     documents = collect(LIBRARY)
     every_nth = slice(options.held_out - 1, None, options.held_out)
     held_out, train = documents[every_nth], documents.copy()

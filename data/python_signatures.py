@@ -66,6 +66,7 @@ class Pair(NamedTuple):
 
 def main(options: PythonSignatures) -> None:
     """Writes pairs of the functions to the three files."""
+    options = options.resolve()
     parts: dict[str, list[Function]] = {"train": [], "dev": [], "test": []}
     for function in collect(python_english.LIBRARY):
         parts[part_of(function.package, options.held_out)].append(function)

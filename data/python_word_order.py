@@ -30,6 +30,7 @@ class PythonWordOrder(Options):
 
 def main(options: PythonWordOrder) -> None:
     """Writes the sentences of all documents."""
+    options = options.resolve()
     documents = python_english.collect(python_english.LIBRARY)
     sentences = [sentence for document in documents for sentence in document]
     rows = label(sentences, random.Random(options.seed))

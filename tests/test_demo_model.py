@@ -44,7 +44,7 @@ def test_config_is_that_of_the_smallest_released_model():
     assert config["hidden_act"] == "gelu_pytorch_tanh"
     recipe = ROOT / "recipes" / "bert_tiny" / "bert_config.json"
     expected = json.loads(recipe.read_text())
-    found = pretrained.find("bert_tiny_demo").read_config().to_dict()
+    found = pretrained.find("bert_tiny_demo").config.to_dict()
     assert expected.items() <= found.items()
     assert expected["hidden_dropout_prob"] == 0.0
 

@@ -22,6 +22,7 @@ from official_bert.tokenization import learning
 
 def main(options: BuildVocab) -> None:
     """Learns and writes a vocabulary, and prints how well it fits the text."""
+    options = options.resolve()
     for path in filter(None, (options.vocab_file, options.bert_config_file)):
         files.make_directory(os.path.dirname(path) or ".")
     words = count_words(options)

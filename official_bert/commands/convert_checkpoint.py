@@ -20,6 +20,7 @@ from official_bert.options import ConvertCheckpoint, cli
 
 def main(options: ConvertCheckpoint) -> None:
     """Converts a model, or strips the optimizer, and prints a report."""
+    options = options.resolve()
     with cli.quiet_imports():
         from official_bert.inference.trained_models import describe_task
         from official_bert.sources import converter

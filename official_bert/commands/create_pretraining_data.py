@@ -14,6 +14,7 @@ from official_bert.options import CreatePretrainingData
 
 def main(options: CreatePretrainingData) -> None:
     """Creates the instances and writes them."""
+    options = options.resolve()
     # Imported here, so that errors in flags do not wait for NumPy. This command
     # does not need TensorFlow.
     from official_bert.pretraining_data import generator

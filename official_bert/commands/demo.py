@@ -160,6 +160,7 @@ def main(options: Demo) -> None:
 
     Raises `InputError` if matplotlib is missing, which draws the report.
     """
+    options = options.resolve()
     if missing := missing_package("matplotlib"):
         raise InputError(f"The report {missing}")
     directory = options.output_dir

@@ -17,6 +17,7 @@ from official_bert.options import ExportTfhub, cli
 
 def main(options: ExportTfhub) -> None:
     """Exports the encoder, the preprocessor, or both."""
+    options = options.resolve()
     if options.export_path:
         export_encoder(options, options.export_path)
     if options.preprocessor_path:

@@ -21,6 +21,7 @@ from official_bert.options import ExtractFeatures, cli
 
 def main(options: ExtractFeatures) -> None:
     """Writes the vectors of all lines."""
+    options = options.resolve()
     with cli.quiet_imports():
         from official_bert.inference import feature_extraction
 

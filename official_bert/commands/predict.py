@@ -24,6 +24,7 @@ from official_bert.options import Predict
 
 def main(options: Predict) -> None:
     """Predicts all lines."""
+    options = options.resolve()
     from official_bert.inference import line_prediction
 
     options.download_weights()

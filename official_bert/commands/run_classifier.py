@@ -17,22 +17,25 @@ If --output_dir has a checkpoint, training resumes from it. Without
 --do_train, omitted flags have the values they had in training.
 """
 
+from collections.abc import Sequence
+from typing import TypeVar
+
+from official_bert.io.tables import Row
 from official_bert.options import RunClassifier, cli
+
+_Options = TypeVar("_Options", bound=RunClassifier)
 
 
 def main(options: RunClassifier) -> None:
     """Trains, evaluates, predicts and exports, as requested by the flags."""
-    from official_bert.tasks import detection
-
     # Errors in the data do not wait for the import of TensorFlow.
-    options = detection.detect_omitted(options)
+    options, rows = resolve(options)
     with cli.quiet_imports():
         from official_bert.export import serving
         from official_bert.inference import trained_models
-        from official_bert.training import sweep
 
     if options.used_splits:
-        sweep.run_or_sweep(options)
+        run(options, rows)
     if options.do_export:
         serving.export(
             trained_models.load_finetuned(options.output_dir),
@@ -40,3 +43,31 @@ def main(options: RunClassifier) -> None:
             export_text=options.export_text,
             export_tflite=options.export_tflite,
         )
+
+
+def resolve(options: _Options) -> tuple[_Options, Sequence[Row]]:
+    """Returns complete options, and the rows that were read for that.
+
+    Values of omitted flags come from the model, the earlier run in
+    --output_dir, and the user's own texts. Raises `InputError` if options
+    cannot be used.
+    """
+    from official_bert.tasks import detection, own_texts
+
+    options, rows = detection.detect_omitted(options.resolve())
+    return own_texts.fit_max_seq_length(options, rows), rows
+
+
+def run(options: RunClassifier, rows: Sequence[Row]) -> None:
+    """Fine-tunes once or, with --sweep, with all combinations of values."""
+    with cli.quiet_imports():
+        from official_bert import tasks
+        from official_bert.training import finetune, reporting, sweep
+
+    task = tasks.get(options, rows)
+    options.download_weights()  # TF Hub modules contain theirs.
+    if options.sweep:
+        sweep.run(task, options)
+    else:
+        finetune.run(task, options)
+        reporting.print_next_command(task, options)

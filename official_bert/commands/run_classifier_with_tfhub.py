@@ -11,15 +11,11 @@ The module contains the vocabulary, the casing and the weights. Otherwise this
 command works like `run_classifier.py`.
 """
 
-from official_bert.options import RunClassifierWithTfhub, cli
+from official_bert.commands import run_classifier
+from official_bert.options import RunClassifierWithTfhub
 
 
 def main(options: RunClassifierWithTfhub) -> None:
     """Trains, evaluates and predicts, as requested by the flags."""
-    from official_bert.tasks import detection
-
-    options = detection.detect_omitted(options)
-    with cli.quiet_imports():
-        from official_bert.training import sweep
-
-    sweep.run_or_sweep(options)
+    options, rows = run_classifier.resolve(options)
+    run_classifier.run(options, rows)

@@ -15,6 +15,7 @@ from official_bert.options import RunPretraining, cli
 
 def main(options: RunPretraining) -> None:
     """Trains, evaluates, or both."""
+    options = options.resolve()
     with cli.quiet_imports():
         from official_bert.training import pretrain
 

@@ -16,6 +16,7 @@ from official_bert.options import RunSquad, cli
 
 def main(options: RunSquad) -> None:
     """Trains, evaluates, predicts and exports, as requested by the flags."""
+    options = options.resolve()
     with cli.quiet_imports():
         from official_bert.export import serving
         from official_bert.inference import trained_models

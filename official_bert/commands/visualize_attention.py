@@ -24,6 +24,7 @@ from official_bert.options import VisualizeAttention, cli
 
 def main(options: VisualizeAttention) -> None:
     """Writes the page."""
+    options = options.resolve()
     with cli.quiet_imports():
         from official_bert.inference import attention_page, context_page
         from official_bert.inference.trained_models import MASK, load_encoder

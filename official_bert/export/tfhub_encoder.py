@@ -52,7 +52,7 @@ def export(model_files: ModelFiles, export_path: str) -> Exported:
     The vocabulary becomes part of the module. Raises `InputError` if the
     checkpoint does not fit the config, or the module cannot be written.
     """
-    config = model_files.read_config()
+    config = model_files.config
     with skip_initialization():
         model = PretrainingModel(config)
     used = ("bert/", MASKED_LM)

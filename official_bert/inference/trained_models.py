@@ -99,7 +99,7 @@ def load_encoder(
     A missing pooler is not an error.
     """
     with skip_initialization():
-        bert = Bert(model_files.read_config())
+        bert = Bert(model_files.config)
         bert.build()
     tokenizer, source = load_weights(
         bert,
@@ -120,7 +120,7 @@ def load_masked_lm(
     head.
     """
     with skip_initialization():
-        model = PretrainingModel(model_files.read_config())
+        model = PretrainingModel(model_files.config)
     tokenizer, _ = load_weights(
         model,
         model_files,
@@ -149,7 +149,7 @@ def load_huggingface(model_files: ModelFiles) -> FinetunedModel:
     """
     directory = model_files.init_checkpoint
     description = dataclasses.replace(
-        huggingface_weights.describe(directory, model_files.read_config()),
+        huggingface_weights.describe(directory, model_files.config),
         do_lower_case=model_files.do_lower_case,
     )
     task = description.task
@@ -181,7 +181,7 @@ def _load_task(
         model = build_model(task.head, bert.config, bert)
     else:
         with skip_initialization():
-            model = build_model(task.head, model_files.read_config())
+            model = build_model(task.head, model_files.config)
     positions = model.config.max_position_embeddings
     if max_seq_length > positions:
         raise InputError(

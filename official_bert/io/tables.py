@@ -247,7 +247,9 @@ def read(
         is_csv = file_format == "csv"
         numbered = _read_csv(path) if is_csv else _read_tsv(path)
         advice = _QUOTE_SEPARATORS if is_csv else _NO_TABS
-        rows = _name_cells(path, numbered, has_header, advice)
+        rows = _number_cells(path, numbered, advice)
+        if has_header:
+            rows = name_columns(rows)
     row = None
     for row in rows:
         yield row._replace(flags=flags)
@@ -360,15 +362,11 @@ def _separator_advice(first_row: Sequence[str]) -> str:
     return ""
 
 
-def _name_cells(
-    path: str,
-    numbered: Iterable[_NumberedCells],
-    has_header: bool,
-    advice: str,
+def _number_cells(
+    path: str, numbered: Iterable[_NumberedCells], advice: str
 ) -> Iterator[Row]:
-    """Yields rows whose cells have the names of the header, and numbers."""
+    """Yields rows whose cells have numbers; all rows have the same length."""
     width = first_empty = 0
-    names: list[str] = []
     for line, cells in numbered:
         if len(cells) > 1 and not any(cells):
             first_empty = first_empty or line
@@ -381,23 +379,28 @@ def _name_cells(
             )
         if not width:
             width, advice = len(cells), _separator_advice(cells) or advice
-            if has_header:
-                names = [cell.strip() for cell in cells]
-                if names.count("") > 1:  # Uses the names that pandas gives.
-                    names = [
-                        name or f"Unnamed: {i}" for i, name in enumerate(names)
-                    ]
-                _require_different(f"{path}:{line}", names)
-                continue
         if len(cells) != width:
             raise InputError(
                 f"{path}:{line}: must have {width} columns, like the first "
                 f"line. Received: {len(cells)}. {advice}"
             )
-        numbered_cells = by_number(cells)
-        by_name = dict(zip(names, cells, strict=False))
-        columns = names or [*numbered_cells]
-        yield Row(path, line, numbered_cells | by_name, columns)
+        by_column = by_number(cells)
+        yield Row(path, line, by_column, [*by_column])
+
+
+def name_columns(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yields rows below the first one, which names their columns."""
+    rows = iter(rows)
+    header = next(rows, None)
+    if header is None:
+        return
+    names = [cell.strip() for cell in header.cells.values()]
+    if names.count("") > 1:  # Uses the names that pandas gives.
+        names = [name or f"Unnamed: {i}" for i, name in enumerate(names)]
+    _require_different(header.where, names)
+    for row in rows:
+        by_name = dict(zip(names, row.cells.values(), strict=True))
+        yield row._replace(cells={**row.cells, **by_name}, columns=names)
 
 
 def _require_different(where: str, names: Sequence[str]) -> None:

@@ -40,8 +40,8 @@ class BuildVocab(Options):
     num_attention_heads: int = positive("Number of attention heads.", 12)
     max_position_embeddings: int = positive("Maximum sequence length.", 512)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _check(self) -> None:
+        super()._check()
         inputs = files.expand(self.input_file)
         require_outputs(self, "vocab_file", [self.vocab_file], inputs)
         if self.bert_config_file:

@@ -4,8 +4,8 @@
 
     cli.run(main, RunSquad)
 
-Each field of the options class `RunSquad` is a flag. Tests and other code call
-`main(RunSquad(...))`; no code below `main` reads a flag.
+Each field of the options class `RunSquad` is a flag. Python code can call
+`main(RunSquad(...))` too; no code below `main` reads a flag.
 """
 
 import contextlib
@@ -18,7 +18,6 @@ import os
 import re
 import signal
 import sys
-import typing
 from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import Any, TypeVar
@@ -26,7 +25,7 @@ from typing import Any, TypeVar
 from absl import app, flags, logging
 
 from official_bert.errors import InputError, short_reason, suppress_broken_pipe
-from official_bert.options.flags import HEADINGS, Options, plain_type
+from official_bert.options.flags import HEADINGS, VALUES, Options, plain_type
 
 # Keras imports these packages if they are installed, which takes a third of all
 # import time. No command needs what Keras uses them for.
@@ -47,9 +46,6 @@ _DEFINE = {
     float: flags.DEFINE_float,
     bool: flags.DEFINE_bool,
 }
-
-# What a flag of each type accepts, for error messages.
-_VALUES = {int: "an integer", float: "a number", bool: "true or false"}
 
 # Names that users of other programs may try instead of our flags.
 _OTHER_NAMES = {
@@ -123,8 +119,8 @@ def _parse(options_class: type[Options], argv: list[str]) -> list[str]:
         return flags.FLAGS(argv)
     except flags.UnrecognizedFlagError as error:
         names: list[str] = []
-        for field in dataclasses.fields(options_class):
-            names += filter(None, [field.metadata["alias"], field.name])
+        for name, field in options_class.fields().items():
+            names += filter(None, [field.metadata["alias"], name])
         message = unknown_flag(error.flagname, names)
     except flags.IllegalFlagValueError as error:
         message = _illegal_value(str(error), options_class)
@@ -136,15 +132,13 @@ def _parse(options_class: type[Options], argv: list[str]) -> list[str]:
 def _illegal_value(message: str, options_class: type[Options]) -> str:
     """Rewrites absl's message, which ends with the text of an exception."""
     match = re.match(r"flag (--(\w+)=.*?): ", message, re.DOTALL)
-    if match:
-        hint = typing.get_type_hints(options_class).get(match[2], str)
-        if kind := _VALUES.get(plain_type(hint)):
-            return f"{match[1]} must be {kind}."
+    if match and (field := options_class.fields().get(match[2])):
+        return f"{match[1]} must be {VALUES[plain_type(field.type)]}."
     return f"{message}. See --help=all for all flags."
 
 
 def unknown_flag(name: str, names: Sequence[str]) -> str:
-    """Returns the message for a flag that is none of `names`."""
+    """Returns the error for an unknown flag; `names` are those that exist."""
     plain = name.replace("-", "_")
     similar = [n for n in names if plain in _OTHER_NAMES.get(n, "").split()]
     similar = similar or difflib.get_close_matches(plain, names, n=1)
@@ -217,7 +211,7 @@ def _print_help(options_class: type[Options], module: ModuleType) -> None:
     shows_all = flags.FLAGS.help == "all" or flags.FLAGS.helpfull
     sections: dict[str, list[str]] = {heading: [] for heading in HEADINGS}
     is_short = False
-    for field in dataclasses.fields(options_class):
+    for field in options_class.fields().values():
         is_required = field.default is dataclasses.MISSING
         if shows_all or is_required or field.metadata["common"]:
             sections[field.metadata["heading"]].append(_describe(field))
@@ -250,43 +244,26 @@ def define_flags(
     options_class: type[Options], flag_values: flags.FlagValues = flags.FLAGS
 ) -> None:
     """Defines one flag for every field of an options class."""
-    field_types = typing.get_type_hints(options_class)
-    for field in dataclasses.fields(options_class):
+    for name, field in options_class.fields().items():
         is_required = field.default is dataclasses.MISSING
-        _DEFINE[plain_type(field_types[field.name])](
-            field.name,
+        _DEFINE[plain_type(field.type)](
+            name,
             None if is_required else field.default,
             field.metadata["help"],
             flag_values=flag_values,
             module_name=sys.argv[0],
         )
         if alias := field.metadata["alias"]:
-            flags.DEFINE_alias(alias, field.name, flag_values, sys.argv[0])
+            flags.DEFINE_alias(alias, name, flag_values, sys.argv[0])
 
 
 def options_from_flags(
     options_class: type[_Options], flag_values: flags.FlagValues = flags.FLAGS
 ) -> _Options:
-    """Returns the parsed flags as options, or raises `InputError`."""
-    fields = dataclasses.fields(options_class)
-    values = {field.name: flag_values[field.name].value for field in fields}
-    given = {n: v for n, v in values.items() if flag_values[n].present}
-    values |= options_class.complete(given)
-    for field in fields:
-        if field.default is dataclasses.MISSING and values[field.name] is None:
-            instead = field.metadata["implied_by"]
-            flag, described = f"--{field.name}", field
-            hint = "See --help."
-            if instead in given:
-                hint = f"--{instead}={given[instead]} has none."
-            elif instead:
-                flag = f"--{instead} or {flag}"
-                described = next(f for f in fields if f.name == instead)
-            text = described.metadata["help"]
-            if choices := described.metadata["choices"]:
-                text += f" One of {', '.join(choices)}."
-            raise InputError(f"{flag} is required: {text} {hint}")
-    return options_class(**values)
+    """Returns options with the flags that were given."""
+    names = options_class.fields()
+    parsed = {name: flag_values[name] for name in names}
+    return options_class(**{n: f.value for n, f in parsed.items() if f.present})
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """Options of `convert_checkpoint.py`, and the detection of the input format."""
 
 import os
-from typing import Any
+from typing import TypeVar
 
 from official_bert.io import files
 from official_bert.options import checks
@@ -16,6 +16,8 @@ from official_bert.runs import file_names
 from official_bert.sources import pretrained
 from official_bert.sources.formats import FORMATS, Format, detect
 from official_bert.sources.heads import CLASSIFIERS
+
+_Options = TypeVar("_Options", bound="ConvertCheckpoint")
 
 
 class ConvertCheckpoint(Options, heading="Model"):
@@ -81,20 +83,19 @@ class ConvertCheckpoint(Options, heading="Model"):
     )
     overwrite: bool = switch("Replace the contents of --output.")
 
-    @classmethod
-    def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def _complete(self: _Options) -> _Options:
         """Downloads the model if --input is a name; sets its directory."""
-        model = given.get("input") or ""
+        model = self.input or ""
         if model == "list":
             pretrained.show_released()
         paths = (model, model + file_names.INDEX)
         is_path = any(map(files.exists, paths))
         if is_path or not pretrained.is_name(model):
-            return given
-        return given | {"input": pretrained.download(model)}
+            return self
+        return self.replace(input=pretrained.download(model))
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _check(self) -> None:
+        super()._check()
         detected = self.detected_format
         self._check_formats(detected.name)
         for package in filter(

@@ -5,7 +5,6 @@ import shlex
 
 from absl import logging
 
-from official_bert.config import BertConfig
 from official_bert.io import files
 from official_bert.options.checks import file_option, installed, require_outputs
 from official_bert.options.flags import (
@@ -144,15 +143,15 @@ class CreatePretrainingData(NamedModel, heading="Model"):
         "The bert_config.json of the model, to check vocabulary and length."
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _check(self) -> None:
+        super()._check()
         others = filter(None, (self.vocab_file, self.bert_config_file))
         inputs = [*files.expand(self.input_file), *others]
         require_outputs(self, "output_file", self.output_files(), inputs)
         if not self.output_files():
             raise self.error("output_file", "must name at least one file.")
         if self.bert_config_file:
-            config = BertConfig.from_json_file(self.bert_config_file)
+            config = self.model_files.config
             config.require_length(self.max_seq_length)
         # With fewer predictions, packed records would not be filled.
         needed = math.ceil(self.masked_lm_prob * self.max_seq_length)

@@ -1,5 +1,6 @@
 """Options of `export_tfhub.py`."""
 
+import dataclasses
 import os
 
 from official_bert.io import files
@@ -38,11 +39,12 @@ class ExportTfhub(ModelOptions, heading="Model"):
     )
     overwrite: bool = switch("Replace the contents of output directories.")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _check(self) -> None:
+        super()._check()
         self._check_model()
         outputs = list(filter(self.is_set, self.one_of))
-        inputs = list(filter(None, self.model_files[:3]))
+        named = dataclasses.asdict(self.model_files)
+        inputs = [named[name] for name in MODEL_FILES if named[name]]
         if self.model_dir:
             best = os.path.join(self.model_dir, file_names.BEST)
             inputs += [self.model_dir, best]
@@ -56,7 +58,8 @@ class ExportTfhub(ModelOptions, heading="Model"):
     def _check_model(self) -> None:
         needed = MODEL_FILES if self.export_path else ("vocab_file",)
         self._require_model(needed)
-        config_file, vocab_file, *_ = self.model_files
+        config_file = self.model_files.bert_config_file
+        vocab_file = self.model_files.vocab_file
         files.require(vocab_file, "--vocab_file, or vocab.txt of the model,")
         if self.model_dir and task_file.is_in(self.model_dir):
             module = task_file.read(self.model_dir).get("hub_module")
@@ -65,7 +68,7 @@ class ExportTfhub(ModelOptions, heading="Model"):
                 raise self.error("model_dir", message)
         if not self.export_path and not files.exists(config_file):
             return  # A preprocessor needs only the vocabulary.
-        config = self.model_files.read_config()
+        config = self.model_files.config
         if self.preprocessor_path:
             config.require_length(self.max_seq_length)
         config.require_vocabulary(load_vocab(vocab_file), vocab_file)

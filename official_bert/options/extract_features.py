@@ -1,11 +1,10 @@
 """Options of `extract_features.py`."""
 
 import os
-from typing import Any
+from typing import TypeVar
 
 from absl import logging
 
-from official_bert.config import BertConfig
 from official_bert.io import files, tables
 from official_bert.options.checks import (
     file_option,
@@ -22,9 +21,11 @@ from official_bert.options.flags import (
 )
 from official_bert.options.model_source import NamedModel, require_model_files
 from official_bert.sources import pretrained
-from official_bert.sources.pretrained import ModelFiles
 
 _FORMATS = {".npy": "npy", ".tfrecord": "tfrecord", ".tf_record": "tfrecord"}
+
+
+_Options = TypeVar("_Options", bound="ExtractFeatures")
 
 
 class ExtractFeatures(NamedModel, heading="Data"):
@@ -79,21 +80,19 @@ class ExtractFeatures(NamedModel, heading="Data"):
     num_tpu_cores: int = option("No effect.", 8)
     use_one_hot_embeddings: bool = switch("No effect.")
 
-    @classmethod
-    def _has_default(cls, given: dict[str, Any]) -> bool:
+    @property
+    def _has_default_model(self) -> bool:
         return True
 
-    @classmethod
-    def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Adds the files of the model, and the layers of a small one."""
-        given = super().complete(given)
-        config_file = given.get("bert_config_file", "")
-        if files.is_file(config_file):
-            depth = BertConfig.from_json_file(config_file).num_hidden_layers
+    def _complete(self: _Options) -> _Options:
+        """Fills in the layers of a model with fewer than four."""
+        options = super()._complete()
+        if files.is_file(options.bert_config_file or ""):
+            depth = options.model_files.config.num_hidden_layers
             if depth < 4:
                 layers = ",".join(str(-n) for n in range(1, depth + 1))
-                return {"layers": layers, **given}
-        return given
+                return options.fill({"layers": layers})
+        return options
 
     @property
     def resolved_format(self) -> str:
@@ -108,19 +107,9 @@ class ExtractFeatures(NamedModel, heading="Data"):
         """The numbers in `layers`."""
         return [int(number) for number in self.layers.split(",")]
 
-    @property
-    def model_files(self) -> ModelFiles:
-        """The files of the model."""
-        return ModelFiles(
-            self.bert_config_file,
-            self.vocab_file,
-            self.init_checkpoint,
-            self.do_lower_case,
-        )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        config = BertConfig.from_json_file(self.bert_config_file)
+    def _check(self) -> None:
+        super()._check()
+        config = self.model_files.config
         config.require_length(self.max_seq_length)
         depth = config.num_hidden_layers
         try:
@@ -144,7 +133,7 @@ class ExtractFeatures(NamedModel, heading="Data"):
             raise self.error("pooling", message)
         require_model_files(self.model_files)
         if not self.model:
-            pretrained.warn_of_casing(self.vocab_file, self.do_lower_case)
+            pretrained.warn_of_casing(self.model_files)
         is_table = tables.format_of(self.output_file) in ("csv", "tsv")
         if is_table and self.output_format == "auto":
             logging.warning(

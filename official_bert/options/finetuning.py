@@ -1,10 +1,8 @@
 """Options that all fine-tuning commands share."""
 
-import functools
 import os
 import re
-import typing
-from typing import Any
+from typing import Any, TypeVar
 
 from absl import logging
 
@@ -12,7 +10,6 @@ from official_bert.errors import InputError
 from official_bert.io import files, json_files
 from official_bert.options.checks import file_option, installed
 from official_bert.options.flags import (
-    Options,
     choice,
     non_negative,
     option,
@@ -50,43 +47,7 @@ def _frozen_parts(value: str) -> str | None:
     return None
 
 
-def _require_types(
-    options_class: type[Options], values: dict[str, Any], path: str
-) -> None:
-    """Raises `InputError` if a value does not have the type of its option.
-
-    `values` is {option: value}, from the file at `path`.
-    """
-    field_types = typing.get_type_hints(options_class)
-    for name, value in values.items():
-        try:
-            json_files.decode(value, field_types[name], name)
-        except ValueError as error:
-            hint = f"Restore the file, or give --{name}."
-            raise InputError(f"{path}: {error} {hint}") from error
-
-
-@functools.cache  # Options are created several times.
-def _warn_of_other_tokenizer(
-    checkpoint: str, vocab_file: str, do_lower_case: bool
-) -> None:
-    """Warns if files beside a checkpoint differ from the flags."""
-    path = checkpoint_paths.beside(checkpoint, file_names.VOCAB)
-    if path and files.read_text(path) != files.read_text(vocab_file):
-        logging.warning(
-            "--vocab_file=%s differs from %s, which is beside the weights",
-            vocab_file,
-            path,
-        )
-    lower = tf1_files.read_casing(checkpoint)
-    if lower not in (None, do_lower_case):
-        logging.warning(
-            "--do_lower_case=%s, but the tokenizer_config.json of %s has "
-            "do_lower_case=%s",
-            do_lower_case,
-            checkpoint,
-            lower,
-        )
+_Options = TypeVar("_Options", bound="FinetuningOptions")
 
 
 class FinetuningOptions(TrainingOptions, heading="Training", common=False):
@@ -106,8 +67,7 @@ class FinetuningOptions(TrainingOptions, heading="Training", common=False):
         "Proportion of the training steps used for warm-up.", 0.1, common=True
     )
     layerwise_lr_decay: float = share(
-        "The learning rate of a layer, divided by the learning rate of the "
-        "layer above it.",
+        "Each layer learns at this fraction of the rate above it.",
         1.0,
     )
     pad_to: str = choice(
@@ -192,36 +152,32 @@ class FinetuningOptions(TrainingOptions, heading="Training", common=False):
         "Whether to also export model.tflite.", needs="do_export", **PER_COMMAND
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.do_export:
-            self._check_export()
+    def _complete(self: _Options) -> _Options:
+        """Fills in the options of the earlier run in --output_dir."""
+        options = super()._complete()
+        if options.do_train or not options.output_dir:
+            return options
+        return options.fill(options._earlier_options())
 
-    @classmethod
-    def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Adds the options of the earlier run in --output_dir, and --model."""
-        return cls._earlier_options(given) | super().complete(given)
-
-    @classmethod
-    def _earlier_options(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def _earlier_options(self) -> dict[str, Any]:
         """Returns the options with which the model in --output_dir was trained.
 
-        Returns none with --do_train, and no options that concern a single run.
+        Returns no options that concern a single run. Raises `InputError` if
+        neither --output_dir nor a flag names a model, or an option has a value
+        of another type.
         """
-        run_directory = given.get("output_dir")
-        if not run_directory or given.get("do_train"):
-            return {}
-        run = RunDirectory(run_directory)
+        directory = self.output_dir
+        run = RunDirectory(directory)
         path = run.file(file_names.TRAIN_OPTIONS)
         record = run.read_record()
         command, recorded = record.get("command"), record.get("options")
-        has_task = task_file.is_in(run_directory)
-        is_of_module = has_task and command == cls.module_command
-        if not recorded or not (is_of_module or command == cls.command):
-            cls._require_model_flag(given, command if recorded else None)
+        has_task = task_file.is_in(directory)
+        is_of_module = has_task and command == self.module_command
+        if not recorded or not (is_of_module or command == self.command):
+            self._require_model_flag(command if recorded else None)
             return {}
         if is_of_module:
-            task = task_file.read(run_directory)
+            task = task_file.read(directory)
             if "hub_module" in task:
                 return {}
             recorded["do_lower_case"] = task.get("do_lower_case", True)
@@ -230,28 +186,36 @@ class FinetuningOptions(TrainingOptions, heading="Training", common=False):
             if (recorded.get(name) or is_of_module) and run.has(file_name):
                 recorded[name] = run.file(file_name)
         logging.info("Values of omitted flags are read from %s", path)
-        names = {*cls.names(inherited=True)} - given.keys()
-        earlier = {n: value for n, value in recorded.items() if n in names}
-        _require_types(cls, earlier, path)
+        fields = self.fields()
+        earlier = {}
+        for name in {*self.names(inherited=True)} - self.given:
+            if name in recorded:
+                value, kind = recorded[name], fields[name].type
+                try:
+                    earlier[name] = json_files.decode(value, kind, name)
+                except ValueError as error:
+                    hint = f"Restore the file, or give --{name}."
+                    raise InputError(f"{path}: {error} {hint}") from error
         return earlier
 
-    @classmethod
-    def _require_model_flag(
-        cls, given: dict[str, Any], command: str | None
-    ) -> None:
+    def _require_model_flag(self, command: str | None) -> None:
         """Raises `InputError` if no flag names the model to evaluate.
 
         `command` is another command, which wrote --output_dir, or None.
         """
-        actions = ("do_eval", "do_predict", "do_export")
-        models = ("model", "bert_config_file", "bert_hub_module_handle")
-        if any(map(given.get, actions)) and not any(map(given.get, models)):
+        acts = self.do_eval or self.do_predict or self.do_export
+        if acts and not self._names_model:
             received = f", not a run of {command}" if command else ""
             raise InputError(
-                f"--output_dir={given['output_dir']} must contain a fine-tuned "
+                f"--output_dir={self.output_dir} must contain a fine-tuned "
                 f"model{received}. Check the path, or add --do_train or "
                 "--model."
             )
+
+    @property
+    def _names_model(self) -> bool:
+        """Whether a flag names the model."""
+        return bool(self.model or self.bert_config_file)
 
     @property
     def bilstm_units(self) -> int:
@@ -270,17 +234,39 @@ class FinetuningOptions(TrainingOptions, heading="Training", common=False):
         """The directory of the exported versions."""
         return self.export_dir or os.path.join(self.output_dir, "export")
 
+    def _check(self) -> None:
+        super()._check()
+        if self.do_export:
+            self._check_export()
+
     def _check_model(self) -> None:
         super()._check_model()
-        self.require_layers(self.model_config().num_hidden_layers)
+        self.require_layers(self.model_files.config.num_hidden_layers)
         validate_case_matches_checkpoint(
             self.do_lower_case, self.init_checkpoint
         )
         if self.do_train and not self.model:
-            pretrained.warn_of_casing(self.vocab_file, self.do_lower_case)
+            pretrained.warn_of_casing(self.model_files)
         if self.init_checkpoint and not self.model:
-            _warn_of_other_tokenizer(
-                self.init_checkpoint, self.vocab_file, self.do_lower_case
+            self._warn_of_other_tokenizer(self.init_checkpoint)
+
+    def _warn_of_other_tokenizer(self, checkpoint: str) -> None:
+        """Warns if files beside a checkpoint differ from the flags."""
+        path = checkpoint_paths.beside(checkpoint, file_names.VOCAB)
+        if path and files.read_text(path) != self.model_files.vocab:
+            logging.warning(
+                "--vocab_file=%s differs from %s, which is beside the weights",
+                self.vocab_file,
+                path,
+            )
+        lower = tf1_files.read_casing(checkpoint)
+        if lower not in (None, self.do_lower_case):
+            logging.warning(
+                "--do_lower_case=%s, but the tokenizer_config.json of %s has "
+                "do_lower_case=%s",
+                self.do_lower_case,
+                checkpoint,
+                lower,
             )
 
     def require_layers(self, num_hidden_layers: int) -> None:

@@ -1,8 +1,9 @@
 """Declares flags: each field of an options class is a flag.
 
 A command declares its options as a subclass of `Options`, a dataclass whose
-fields are made with `option`. Values are checked when the options are created:
-by `cli.run`, from the command line, or by other code.
+fields are made with `option`. Options are plain values. Creating them checks
+every value by itself; `main` calls `resolve`, which reads files, fills in what
+is omitted, and checks the rest.
 """
 
 import dataclasses
@@ -12,8 +13,8 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
 
 from official_bert.errors import InputError
 
@@ -63,6 +64,16 @@ POLICY: dict[str, Any] = {
     "common": True,
 }
 
+# What a value of each type is, for error messages.
+VALUES = {
+    str: "text",
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+}
+
+_Self = TypeVar("_Self", bound="Options")
+
 # Returns None for a valid value. Otherwise, returns the end of a sentence that
 # starts with the flag, such as "must be ...".
 Check = Callable[[Any], str | None]
@@ -88,7 +99,8 @@ def option(
     """Declares one option: a dataclass field and a flag of the same name.
 
     `Options` enforces the declaration. An option is *set* if it is required, or
-    if its value is neither empty nor its default.
+    if its value is neither empty nor its default. An option that is given with
+    its default value is not set.
 
     Args:
         help: The text in `--help`.
@@ -138,9 +150,14 @@ def choice(help: str, choices: str, **others: Any) -> Any:
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, init=False)
 class Options:
-    """Base of all options classes: checks fields against their declarations.
+    """Base of all options classes.
+
+    Calling a class, as in `RunSquad(output_dir="out", do_train=True)`, sets
+    omitted options to their defaults, or to None if they are required. It
+    checks each value, and which options exclude each other. `resolve` does
+    everything else.
 
     A subclass needs no decorator: `__init_subclass__` makes it a frozen
     dataclass of the fields that it declares and inherits. It may be a mixin
@@ -152,10 +169,15 @@ class Options:
         command: The file name of the command, from the name of the class:
             `run_squad.py` for `RunSquad`.
         one_of: Options of which at least one must be set.
+        given: The names of the options that have values other than None, even
+            if these are the defaults.
+        is_resolved: Whether `resolve` returned these options.
     """
 
     command: ClassVar[str]
     one_of: ClassVar[Sequence[str]] = ()
+    given: ClassVar[frozenset[str]]  # Of an instance, but not a field.
+    is_resolved: ClassVar[bool] = False
 
     def __init_subclass__(cls, heading: str = "Data", **policy: Any) -> None:
         words = re.findall("[A-Z][a-z]+", cls.__name__)
@@ -170,44 +192,98 @@ class Options:
             declared["heading"] = heading if is_optional else REQUIRED
             declared = {**POLICY, **_checked(policy), **declared}
             field.metadata = types.MappingProxyType(declared)
-        dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+        dataclasses.dataclass(frozen=True, kw_only=True, init=False)(cls)
 
-    def __post_init__(self) -> None:
-        fields = dataclasses.fields(self)
-        for field in fields:
-            if message := _value_error(field, getattr(self, field.name)):
-                raise self.error(field.name, message)
-        for field in fields:
-            self._check_combinations(field)
-        if self.one_of and not any(map(self.is_set, self.one_of)):
-            names = ", ".join(f"--{name}" for name in self.one_of)
-            raise InputError(f"At least one of {names} must be given.")
-        for field in fields:
-            check = field.metadata["check"]
-            needed_by = field.metadata["needed_by"]
-            is_needed = not needed_by or any(map(self.is_set, needed_by))
-            if check and is_needed and self.is_set(field.name):
-                self.require(field.name, check)
+    def __init__(self, **values: Any) -> None:
+        fields = self.fields()
+        if unknown := values.keys() - fields.keys():
+            raise TypeError(f"Unknown options: {', '.join(sorted(unknown))}")
+        for name, field in fields.items():
+            default = field.default
+            default = None if default is dataclasses.MISSING else default
+            vars(self)[name] = values.get(name, default)
+        given = (name for name, value in values.items() if value is not None)
+        vars(self)["given"] = frozenset(given)
+        for name, field in fields.items():
+            if message := _value_error(field, getattr(self, name)):
+                raise self.error(name, message)
+        for name, field in fields.items():
+            for other in field.metadata["conflicts"]:
+                if self.is_set(name) and self.is_set(other):
+                    flag = self.flag(other)
+                    raise self.error(name, f"conflicts with {flag}. Omit one.")
+
+    @classmethod
+    def fields(cls) -> Mapping[str, dataclasses.Field[Any]]:
+        """Returns {name: declaration} of all options."""
+        return {field.name: field for field in dataclasses.fields(cls)}
 
     @classmethod
     def names(cls, **policy: Any) -> list[str]:
         """Returns the options with a policy, such as `on_resume="free"`."""
         return [
-            field.name
-            for field in dataclasses.fields(cls)
+            name
+            for name, field in cls.fields().items()
             if policy.items() <= field.metadata.items()
         ]
 
+    def replace(self: _Self, **changes: Any) -> _Self:
+        """Returns options with other values; what was given stays given.
+
+        All values of resolved options count as given.
+        """
+        names = self.fields().keys() if self.is_resolved else self.given
+        kept = {name: getattr(self, name) for name in names}
+        return type(self)(**{**kept, **changes})
+
+    def fill(self: _Self, values: Mapping[str, Any]) -> _Self:
+        """Returns options with values for those that are not given."""
+        omitted = {n: v for n, v in values.items() if n not in self.given}
+        return self.replace(**omitted)
+
+    def resolve(self: _Self) -> _Self:
+        """Returns options whose values are complete, valid and usable.
+
+        This reads files, and fills in what they and other options imply.
+        Raises `InputError` if an option is missing or cannot be used.
+        """
+        if self.is_resolved:
+            return self
+        options = self._complete()
+        options._check()
+        vars(options)["is_resolved"] = True
+        return options
+
+    def _complete(self: _Self) -> _Self:
+        """Returns options with the values that files and options imply."""
+        return self
+
+    def _check(self) -> None:
+        """Raises `InputError` if options are missing or cannot be used."""
+        for name, field in self.fields().items():
+            is_required = field.default is dataclasses.MISSING
+            if is_required and getattr(self, name) is None:
+                raise self._missing(field)
+            self._require_needed(field)
+        if self.one_of and not any(map(self.is_set, self.one_of)):
+            names = ", ".join(f"--{name}" for name in self.one_of)
+            raise InputError(f"At least one of {names} must be given.")
+        for name, field in self.fields().items():
+            check = field.metadata["check"]
+            needed_by = field.metadata["needed_by"]
+            is_needed = not needed_by or any(map(self.is_set, needed_by))
+            if check and is_needed and self.is_set(name):
+                self.require(name, check)
+
     def is_set(self, name: str) -> bool:
         """Whether an option is required, or neither empty nor its default."""
-        default = self.__dataclass_fields__[name].default
+        default = self.fields()[name].default
         is_required = default is dataclasses.MISSING
-        return is_required or getattr(self, name) not in (None, "", default)
+        return getattr(self, name) not in (None, "", default) or is_required
 
     def flag_name(self, name: str) -> str:
         """Returns the documented flag of an option: its alias, if any."""
-        alias = self.__dataclass_fields__[name].metadata["alias"]
-        return f"--{alias or name}"
+        return f"--{self.fields()[name].metadata['alias'] or name}"
 
     def flag(self, name: str) -> str:
         """Returns an option with its value, as written on a command line."""
@@ -231,10 +307,25 @@ class Options:
         if message := check(getattr(self, name)):
             raise self.error(name, message)
 
-    def _check_combinations(self, field: dataclasses.Field[Any]) -> None:
-        name, declared = field.name, field.metadata
-        needs = [(name, declared["needs"])] if declared["needs"] else []
-        needs += [(other, name) for other in declared["needed_by"]]
+    def _missing(self, field: dataclasses.Field[Any]) -> InputError:
+        """Returns the error for a required option without a value."""
+        implied_by = field.metadata["implied_by"]
+        flag, hint = f"--{field.name}", "See --help."
+        if implied_by and getattr(self, implied_by):
+            hint = f"{self.flag(implied_by)} has none."
+        elif implied_by:
+            flag = f"--{implied_by} or {flag}"
+            field = self.fields()[implied_by]
+        text = field.metadata["help"]
+        if choices := field.metadata["choices"]:
+            text += f" One of {', '.join(choices)}."
+        return InputError(f"{flag} is required: {text} {hint}")
+
+    def _require_needed(self, field: dataclasses.Field[Any]) -> None:
+        """Raises `InputError` if an option is set, but not one it needs."""
+        name, needed = field.name, field.metadata["needs"]
+        needs = [(name, needed)] if needed else []
+        needs += [(other, name) for other in field.metadata["needed_by"]]
         for dependent, needed in needs:
             if self.is_set(dependent) and not self.is_set(needed):
                 message = (
@@ -242,23 +333,18 @@ class Options:
                     f"{self.flag_name(dependent)}."
                 )
                 raise self.error(dependent, message)
-        for other in declared["conflicts"]:
-            if self.is_set(name) and self.is_set(other):
-                flag = self.flag(other)
-                raise self.error(name, f"conflicts with {flag}. Omit one.")
-
-    @classmethod
-    def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Returns the `given` flags, {name: value}, and those they imply."""
-        return given
 
 
 def _value_error(field: dataclasses.Field[Any], value: Any) -> str | None:
     """Returns what is wrong with a value, by its option's declaration."""
-    choices, between = field.metadata["choices"], field.metadata["between"]
-    at_least, num_bits = field.metadata["at_least"], field.metadata["num_bits"]
+    declared, kind = field.metadata, plain_type(field.type)
+    choices, between = declared["choices"], declared["between"]
+    at_least, num_bits = declared["at_least"], declared["num_bits"]
     if value is None:
         return None
+    is_number = kind is float and type(value) is int
+    if type(value) is not kind and not is_number:
+        return f"must be {VALUES[kind]}."
     if isinstance(value, str) and "\0" in value:
         return "must not contain a null character."
     if choices and value not in choices:

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from absl import logging
 
@@ -22,7 +22,10 @@ from official_bert.sources.released_models import (
 )
 
 # The flags of the files of a model.
-MODEL_FILES = ModelFiles._fields[:3]
+MODEL_FILES = ModelFiles.names()[:3]
+
+_Model = TypeVar("_Model", bound="NamedModel")
+_Options = TypeVar("_Options", bound="ModelOptions")
 
 
 class NamedModel(Options, heading="Model"):
@@ -37,39 +40,51 @@ class NamedModel(Options, heading="Model"):
         in_sweep=False,
     )
 
-    @classmethod
-    def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Adds the files and the casing of --model."""
-        given = super().complete(given)
-        if cls._has_default(given) and given.keys().isdisjoint(
-            ("model", "model_dir", *MODEL_FILES)
-        ):
+    def _complete(self: _Model) -> _Model:
+        """Fills in the files and the casing of --model."""
+        options = super()._complete()
+        names = {"model", "model_dir", *MODEL_FILES}
+        if options._has_default_model and options.given.isdisjoint(names):
             logging.info("No model is given. Using --model=%s", DEMO)
-            given = {**given, "model": DEMO}
-        if not given.get("model"):
-            return given
-        if given["model"] == "list":
+            options = options.fill({"model": DEMO})
+        if options.model == "list":
             pretrained.show_released()
-        return cls._files_of_model(given) | given
+        names = options.fields().keys() & ModelFiles.names()
+        if not options.model or names <= options.given:
+            return options
+        return options._fill_from_model(options.model)
 
-    @classmethod
-    def _has_default(cls, given: dict[str, Any]) -> bool:
+    def _fill_from_model(self: _Model, model: str) -> _Model:
+        """Fills in the files and the casing of a model."""
+        found = pretrained.find(model, getattr(self, "vocab_file", None))
+        casing = "uncased" if found.do_lower_case else "cased"
+        logging.info("--model=%s: %s, %s", model, found.init_checkpoint, casing)
+        values = dataclasses.asdict(found).items()
+        names = self.fields()
+        options = self.fill({n: v for n, v in values if n in names and v != ""})
+        if options.model_files == found:
+            vars(options)["model_files"] = found  # What was read stays.
+        return options
+
+    def replace(self: _Model, **changes: Any) -> _Model:
+        """Returns options with other values, and what was read of the model."""
+        options = super().replace(**changes)
+        names = {"model_dir", *ModelFiles.names()}
+        if "model_files" in vars(self) and names.isdisjoint(changes):
+            vars(options)["model_files"] = self.model_files
+        return options
+
+    @property
+    def _has_default_model(self) -> bool:
         """Whether the command uses `DEMO` if it is given no model."""
         return False
 
-    @classmethod
-    def _files_of_model(cls, given: dict[str, Any]) -> dict[str, Any]:
-        model = given["model"]
-        values = pretrained.find(model, given.get("vocab_file"))._asdict()
-        casing = "uncased" if values["do_lower_case"] else "cased"
-        checkpoint = values["init_checkpoint"]
-        logging.info("--model=%s: %s, %s", model, checkpoint, casing)
-        names = [field.name for field in dataclasses.fields(cls)]
-        return {
-            name: value
-            for name, value in values.items()
-            if name in names and value != ""
-        }
+    @functools.cached_property
+    def model_files(self) -> ModelFiles:
+        """The files of the model, which are read at most once."""
+        values = {name: getattr(self, name, None) or "" for name in MODEL_FILES}
+        do_lower_case = getattr(self, "do_lower_case", None) is not False
+        return ModelFiles(**values, do_lower_case=do_lower_case)
 
     def download_weights(self) -> None:
         """Downloads the weights of --model, unless other weights are given."""
@@ -100,24 +115,20 @@ class ModelOptions(NamedModel, heading="Model"):
         "without them, true."
     )
 
-    @classmethod
-    def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Adds the files of --model, which conflicts with --model_dir."""
-        if given.get("model") and given.get("model_dir"):
-            raise InputError(
-                f"--model_dir={given['model_dir']} conflicts with "
-                f"--model={given['model']}. Omit one."
-            )
-        return super().complete(given)
+    def _complete(self: _Options) -> _Options:
+        """Fills in the files of --model, which conflicts with --model_dir."""
+        if self.model and self.model_dir:
+            message = f"conflicts with {self.flag('model')}. Omit one."
+            raise self.error("model_dir", message)
+        return super()._complete()
 
-    @classmethod
-    def _files_of_model(cls, given: dict[str, Any]) -> dict[str, Any]:
-        model = given["model"]
+    def _fill_from_model(self: _Options, model: str) -> _Options:
+        """Fills in the run directory that --model names, or its files."""
         # KerasHub presets have another task.json.
         config_file = os.path.join(model, file_names.CONFIG)
         if files.exists(config_file) and task_file.is_in(model):
-            return {"model_dir": model}
-        return super()._files_of_model(given)
+            return self.fill({"model_dir": model})
+        return super()._fill_from_model(model)
 
     @functools.cached_property
     def model_files(self) -> ModelFiles:
@@ -126,16 +137,12 @@ class ModelOptions(NamedModel, heading="Model"):
             return pretrained.run_files(
                 self.model_dir, self.do_lower_case, self.vocab_file
             )
-        return ModelFiles(
-            self.bert_config_file or "",
-            self.vocab_file or "",
-            self.init_checkpoint or "",
-            self.do_lower_case is not False,
-        )
+        return super().model_files
 
     def input_files(self) -> list[str]:
         """Returns all files of the model except its weights."""
-        paths = list(self.model_files[:2])
+        model_files = self.model_files
+        paths = [model_files.bert_config_file, model_files.vocab_file]
         if self.model_dir:
             names = (file_names.TASK, tokenizer_files.CONFIG)
             paths += [os.path.join(self.model_dir, name) for name in names]
@@ -172,7 +179,7 @@ class ModelOptions(NamedModel, heading="Model"):
 
 def require_model_files(model_files: ModelFiles) -> None:
     """Raises `InputError` unless the files exist and fit each other."""
-    config = model_files.read_config()
+    config = model_files.config
     checkpoint = model_files.init_checkpoint
     config.require_same_direction(checkpoint)
     files.require(model_files.vocab_file, "--vocab_file")

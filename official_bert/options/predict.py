@@ -1,7 +1,6 @@
 """Options of `predict.py`."""
 
 import sys
-from typing import Any
 
 from official_bert.errors import InputError
 from official_bert.io import tables
@@ -75,9 +74,9 @@ class Predict(ModelOptions, heading="Model"):
         "best answer by more than this value. Default: as in training."
     )
 
-    @classmethod
-    def _has_default(cls, given: dict[str, Any]) -> bool:
-        return bool(given.get("fill_mask") or given.get("score"))
+    @property
+    def _has_default_model(self) -> bool:
+        return self.is_masked_lm
 
     @property
     def is_masked_lm(self) -> bool:
@@ -106,8 +105,8 @@ class Predict(ModelOptions, heading="Model"):
         """Whether the input is a table. On standard input, lines are texts."""
         return self.input_file != "-" and self.resolved_format in ("tsv", "csv")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _check(self) -> None:
+        super()._check()
         self._check_formats()
         task = self._task()
         self._check_columns(task)
@@ -193,7 +192,7 @@ class Predict(ModelOptions, heading="Model"):
             )
         self._require_files(is_finetuned=False)
         path = self.model_files.bert_config_file
-        if self.model_files.read_config().is_left_to_right:
+        if self.model_files.config.is_left_to_right:
             raise InputError(
                 f"{path}: --fill_mask and --score need a masked LM, but this "
                 "is a left-to-right model. Use another model."

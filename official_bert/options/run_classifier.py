@@ -1,9 +1,8 @@
 """Options of `run_classifier.py` and `run_classifier_with_tfhub.py`."""
 
 import os
-from typing import Any
+from typing import Any, TypeVar
 
-from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.io import files, tables
 from official_bert.options import sweep_values
@@ -50,6 +49,9 @@ def _hub_module(handle: str) -> str | None:
     elif "://" not in handle:
         return "must be an existing directory or an address. Check the path."
     return None
+
+
+_Options = TypeVar("_Options", bound="RunClassifier")
 
 
 class RunClassifier(FinetuningOptions, heading="Data", common=False):
@@ -196,8 +198,8 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         one_host="Give each host its own part of the sweep.",
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _check(self) -> None:
+        super()._check()
         sweep_values.parse(self.sweep, type(self))  # Raises an InputError.
         if not self.train_file:
             if self.used_splits:
@@ -220,31 +222,31 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         if is_evaluated and not self.dev_file:
             self._check_held_out()
 
-    @classmethod
-    def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Adds what own files imply: actions, and values to detect."""
+    def _complete(self: _Options) -> _Options:
+        """Fills in what own files imply, except what their content implies."""
         actions = {}
-        if given.get("train_file"):
-            actions = {"do_train": True, "do_eval": given.get("dev_share") != 0}
-        if given.get("dev_file"):
+        if self.train_file:
+            actions = {"do_train": True, "do_eval": self.dev_share != 0}
+        if self.dev_file:
             actions["do_eval"] = True
-        if given.get("test_file"):
+        if self.test_file:
             actions["do_predict"] = True
-        completed = super().complete(actions | given)
-        if "task_name" in given and completed.keys().isdisjoint(
-            ("data_dir", "train_file")
-        ):
+        if not actions.keys() <= self.given:
+            return self.fill(actions)._complete()
+        options = super()._complete()
+        if options.task_name and not (options.data_dir or options.train_file):
             raise InputError(
-                f"--task_name={given['task_name']} needs --data_dir, the "
+                f"--task_name={options.task_name} needs --data_dir, the "
                 "directory with the files of the task. Add it."
             )
-        if not given.get("train_file"):
-            return completed
-        file_format = tables.format_of(given["train_file"])
-        if not file_format and "task_name" not in completed:
-            ending = os.path.splitext(given["train_file"])[1].lower()
+        if "train_file" not in self.given:
+            return options
+        train_file = str(options.train_file)
+        file_format = tables.format_of(train_file)
+        if not file_format and not options.task_name:
+            ending = os.path.splitext(train_file)[1].lower()
             raise InputError(
-                f"--train_file={given['train_file']} must end in .csv, .tsv or "
+                f"--train_file={train_file} must end in .csv, .tsv or "
                 f".jsonl, or these with .gz. {_CONVERT.get(ending, _TAGGING)}"
             )
         implied: dict[str, Any] = {
@@ -255,12 +257,16 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
             "label_column": "",
             "pad_to": "bucket",
         }
-        config_file = completed.get("bert_config_file")
-        if config_file and "max_seq_length" not in completed:
-            config = BertConfig.from_json_file(config_file)
+        if "max_seq_length" not in options.given and options._has_model_files:
+            config = options.model_files.config
             implied["max_seq_length"] = config.max_position_embeddings
             implied["fit_max_seq_length"] = True
-        return implied | completed
+        return options.fill(implied)
+
+    @property
+    def _has_model_files(self) -> bool:
+        """Whether options name the files of the model."""
+        return bool(self.bert_config_file)
 
     def _check_held_out(self) -> None:
         """Checks the examples that training holds out, or held out earlier.
@@ -378,12 +384,16 @@ class RunClassifierWithTfhub(RunClassifier, heading="Data", common=False):
         changes_results=False,
     )
 
-    @classmethod
-    def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Adds what --train_file implies; --model and its files add nothing."""
-        unused = ("model", "bert_config_file")
-        used = {n: v for n, v in given.items() if n not in unused}
-        return super().complete(used) | given
+    @property
+    def _names_model(self) -> bool:
+        return bool(super()._names_model or self.bert_hub_module_handle)
+
+    @property
+    def _has_model_files(self) -> bool:
+        return False
+
+    def _fill_from_model(self: _Options, model: str) -> _Options:
+        return self  # --model is an error.
 
     def _check_model(self) -> None:
         """Checks that a module supports the options; there are no files."""

@@ -1,6 +1,6 @@
 """Options of `run_pretraining.py`."""
 
-from typing import Any
+from typing import TypeVar
 
 from official_bert.options import create_pretraining_data
 from official_bert.options.checks import existing_files, file_option
@@ -18,6 +18,8 @@ from official_bert.options.training import (
 )
 from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
+
+_Options = TypeVar("_Options", bound="RunPretraining")
 
 
 class RunPretraining(TrainingOptions, heading="Data", common=False):
@@ -93,18 +95,16 @@ class RunPretraining(TrainingOptions, heading="Data", common=False):
         on_resume="input",
     )
 
-    @classmethod
-    def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Adds the files of --model or, for evaluation, those of the run."""
-        given = super().complete(given)
-        run_directory = given.get("output_dir")
-        if not run_directory or given.get("do_train"):
-            return given
+    def _complete(self: _Options) -> _Options:
+        """Fills in the config and the loss of the run to evaluate."""
+        options = super()._complete()
+        if options.do_train or not options.output_dir:
+            return options
         of_run = {}
-        run = RunDirectory(run_directory)
+        run = RunDirectory(options.output_dir)
         if run.has(file_names.CONFIG):
             of_run["bert_config_file"] = run.file(file_names.CONFIG)
         trained = run.read_options()
         if "nsp" in trained:
             of_run["nsp"] = trained["nsp"]
-        return {**of_run, **given}
+        return options.fill(of_run)

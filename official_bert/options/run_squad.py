@@ -73,8 +73,8 @@ class RunSquad(FinetuningOptions, heading="Data", common=False):
         "No effect.", heading=LEGACY, on_resume="free"
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _check(self) -> None:
+        super()._check()
         decodes = self.do_export or {"dev", "test"} & set(self.used_splits)
         if decodes and self.version_2_with_negative and self.n_best_size == 1:
             message = (

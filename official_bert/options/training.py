@@ -45,17 +45,17 @@ class DeviceOptions(Options, heading="Devices", common=False, **EXECUTION):
         common=True,
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _check(self) -> None:
+        super()._check()
         if self.use_tpu and self.distribution_strategy not in ("none", "tpu"):
             message = "conflicts with --use_tpu. Omit one of them."
             raise self.error("distribution_strategy", message)
         if self.distribution_strategy == "multi_worker_mirrored":
             tf_config.require()
-            for field in dataclasses.fields(self):
+            for name, field in self.fields().items():
                 advice = field.metadata["one_host"]
-                if advice and self.is_set(field.name):
-                    raise self.error(field.name, f"needs one host. {advice}")
+                if advice and self.is_set(name):
+                    raise self.error(name, f"needs one host. {advice}")
 
     @property
     def resolved_strategy(self) -> str:
@@ -219,8 +219,8 @@ class TrainingOptions(
         **PER_COMMAND,
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _check(self) -> None:
+        super()._check()
         if self.do_train:
             self._require_utf8()
         self._check_model()
@@ -229,21 +229,22 @@ class TrainingOptions(
 
     def _require_utf8(self) -> None:
         """Raises `InputError` for values that JSON files cannot contain."""
-        for name, value in vars(self).items():
+        for name in self.fields():
             try:
-                str(value).encode()
+                str(getattr(self, name)).encode()
             except UnicodeEncodeError:
                 message = "must be a UTF-8 path. Rename the file or directory."
                 raise self.error(name, message) from None
 
     def _check_model(self) -> None:
+        """Raises `InputError` if the model does not fit the options."""
         self.model_config().require_length(self.max_seq_length)
 
     def model_config(self) -> BertConfig:
         """Returns the config in `bert_config_file`, with `left_to_right`."""
-        config = BertConfig.from_json_file(self.bert_config_file)
-        config.is_left_to_right |= self.left_to_right
-        return config
+        config = self.model_files.config
+        is_left_to_right = config.is_left_to_right or self.left_to_right
+        return dataclasses.replace(config, is_left_to_right=is_left_to_right)
 
     def to_json(self) -> str:
         """Returns JSON text of the options, to be kept with a run's results."""

@@ -1,7 +1,5 @@
 """Options of `visualize_attention.py`."""
 
-from typing import Any
-
 from official_bert.options.checks import file_option, require_outputs
 from official_bert.options.flags import option, optional
 from official_bert.options.model_source import ModelOptions
@@ -47,15 +45,15 @@ class VisualizeAttention(ModelOptions, heading="Data"):
         "Maximum number of tokens; longer texts are an error.", 128, at_least=3
     )
 
-    @classmethod
-    def _has_default(cls, given: dict[str, Any]) -> bool:
+    @property
+    def _has_default_model(self) -> bool:
         return True
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _check(self) -> None:
+        super()._check()
         directory = self.model_dir
         self._require_files(bool(directory and task_file.is_in(directory)))
-        config = self.model_files.read_config()
+        config = self.model_files.config
         config.require_length(self.max_seq_length)
         inputs = filter(None, [*self.input_files(), self.input_file])
         require_outputs(self, "output_file", [self.output_file], inputs)

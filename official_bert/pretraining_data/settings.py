@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from official_bert.config import BertConfig
 from official_bert.inputs import schemas
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import masking
@@ -92,10 +91,10 @@ class Settings:
         vocab, options = self.tokenizer.vocab, self.options
         require_tokens(vocab, options.vocab_file, _REQUIRED_TOKENS)
         if options.bert_config_file:
-            config = BertConfig.from_json_file(options.bert_config_file)
+            config = options.model_files.config
             config.require_vocabulary(vocab, options.vocab_file)
         if not options.model:  # Otherwise, the model defines the casing.
-            pretrained.warn_of_casing(options.vocab_file, options.do_lower_case)
+            pretrained.warn_of_casing(options.model_files)
 
 
 # Cached, because a worker process receives the same settings with each item.

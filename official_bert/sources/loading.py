@@ -173,7 +173,7 @@ def from_pretrained(
     """
     model_files = pretrained.find(model)
     pretrained.download_weights(model, model_files.init_checkpoint)
-    layer = model_class(model_files.read_config(), **kwargs)
+    layer = model_class(model_files.config, **kwargs)
     if not layer.built:
         layer.build()
     loaded = load(

@@ -6,6 +6,7 @@ and vocabularies of other formats are translated to `bert_config.json` and
 `vocab.txt`, in a cache.
 """
 
+import dataclasses
 import difflib
 import functools
 import hashlib
@@ -13,7 +14,7 @@ import logging as stdlib_logging
 import os
 import re
 import sys
-from typing import NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from absl import logging
 
@@ -41,16 +42,20 @@ from official_bert.sources.released_models import (
 )
 from official_bert.tokenization.normalize import normalize
 
+if TYPE_CHECKING:
+    from official_bert.tokenization import Tokenizer
+
 _REPOSITORY = re.compile(r"\w[\w.-]*/\w[\w.-]*(@.+)?")
 _ARCHIVES = "https://storage.googleapis.com/bert_models/"
 
 
-class ModelFiles(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class ModelFiles:
     """The files of a model, under the names of their flags.
 
     `init_checkpoint` is a TF1 checkpoint prefix, a run directory whose newest
     checkpoint is used, a Hugging Face directory or a KerasHub preset.
-    `vocab_file` is empty if there is none.
+    `vocab_file` is empty if there is none. Files are read at most once.
     """
 
     bert_config_file: str
@@ -58,9 +63,27 @@ class ModelFiles(NamedTuple):
     init_checkpoint: str
     do_lower_case: bool
 
-    def read_config(self) -> BertConfig:
-        """Reads and checks the config, or raises `InputError`."""
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Returns the names of the flags; the first three name files."""
+        return tuple(field.name for field in dataclasses.fields(cls))
+
+    @functools.cached_property
+    def config(self) -> BertConfig:
+        """The checked config; reading it may raise an `InputError`."""
         return BertConfig.from_json_file(self.bert_config_file)
+
+    @functools.cached_property
+    def vocab(self) -> str:
+        """The content of the vocabulary file."""
+        return files.read_text(self.vocab_file)
+
+    @functools.cached_property
+    def tokenizer(self) -> "Tokenizer":
+        """The tokenizer of the vocabulary and the casing."""
+        from official_bert.tokenization import Tokenizer  # Imports NumPy.
+
+        return Tokenizer(self.vocab_file, self.do_lower_case)
 
 
 def find(
@@ -85,7 +108,7 @@ def find(
     )
     reader = formats.detect(directory, model).files
     checkpoint = directory
-    config_file = None
+    config_file = vocab = None
     if reader is tf1_files:
         checkpoint = checkpoint_paths.find(directory)
         config_file = checkpoint_paths.beside(directory, CONFIG)
@@ -106,7 +129,10 @@ def find(
         own_vocab = "" if vocab is None else _cache(VOCAB, vocab)
     vocab_file = own_vocab or vocab_file or ""
     lower = _is_uncased(directory, vocab_file, reader)
-    return ModelFiles(config_file, own_vocab, checkpoint, lower)
+    found = ModelFiles(config_file, own_vocab, checkpoint, lower)
+    if vocab is not None:
+        vars(found)["vocab"] = vocab  # Not read again.
+    return found
 
 
 def run_files(
@@ -183,10 +209,9 @@ def _is_uncased(
     return not has_vocab or looks_uncased(files.read_text(vocab_file))
 
 
-@functools.cache  # Options are created several times.
-def warn_of_casing(vocab_file: str, do_lower_case: bool) -> None:
+def warn_of_casing(model_files: ModelFiles) -> None:
     """Warns if a vocabulary seems to have the other casing."""
-    vocab = files.read_text(vocab_file)
+    vocab, do_lower_case = model_files.vocab, model_files.do_lower_case
     # Vocabularies of scripts without capitals, such as Arabic, fit both.
     has_case = re.search(r"^[a-z]{2}", vocab, re.MULTILINE)
     if looks_uncased(vocab) == do_lower_case or not has_case:
@@ -194,7 +219,7 @@ def warn_of_casing(vocab_file: str, do_lower_case: bool) -> None:
     problem = "uncased, but the text is not lower-cased. Omit --nodo_lower_case"
     if do_lower_case:
         problem = "cased, but the text is lower-cased. Add --nodo_lower_case"
-    logging.warning("%s looks %s", vocab_file, problem)
+    logging.warning("%s looks %s", model_files.vocab_file, problem)
 
 
 def looks_uncased(vocab: str) -> bool:

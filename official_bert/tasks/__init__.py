@@ -2,11 +2,12 @@
 
 import dataclasses
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from official_bert.errors import InputError
 from official_bert.io import tables
+from official_bert.io.tables import Row
 from official_bert.options import RunClassifier
 from official_bert.sources import task_file
 from official_bert.sources.heads import PoolingHead
@@ -34,8 +35,11 @@ _MAKERS: dict[str, Callable[[RunClassifier], Task]] = {
 }
 
 
-def get(options: RunClassifier) -> Task:
-    """Returns the task of `--task_name`, which may be in any case."""
+def get(options: RunClassifier, rows: Sequence[Row] = ()) -> Task:
+    """Returns the task of `--task_name`, which may be in any case.
+
+    `rows` are those that `detection.detect_omitted` read.
+    """
     if options.resolved_task not in _MAKERS:
         near = difflib.get_close_matches(options.resolved_task, _MAKERS, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
@@ -44,7 +48,10 @@ def get(options: RunClassifier) -> Task:
             f"{options.task_name!r}.{hint} tsv, csv, jsonl and choices are for "
             "your own data."
         )
-    task = _MAKERS[options.resolved_task](options)
+    if options.has_own_texts:
+        task: Task = own_texts.make(options, rows)
+    else:
+        task = _MAKERS[options.resolved_task](options)
     if isinstance(task, TextTask | ChoiceTask):
         mode, stride = options.long_document, options.window_stride
         long_documents = LongDocuments(mode, stride, options.window_pooling)

@@ -267,7 +267,7 @@ def make(options: RunClassifier) -> ChoiceTask:
     formats = (
         f for f in ("jsonl", "csv", "tsv") if f"{splits[0]}.{f}" in names
     )
-    options = dataclasses.replace(options, task_name=next(formats, "jsonl"))
+    options = options.replace(task_name=next(formats, "jsonl"))
     columns = _choice_columns(options)
     data = OwnChoices(options, columns)
     data.require_same_columns()

@@ -4,8 +4,6 @@ Detected values are logged, with the flag that overrides them. TensorFlow is not
 imported, so that errors in the data are reported at once.
 """
 
-import dataclasses
-import itertools
 import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, TypeVar
@@ -31,59 +29,80 @@ _SAMPLE_SIZE = 1000
 _MAX_INTEGER_CLASSES = 100
 
 
-def detect_omitted(options: _Options) -> _Options:
-    """Returns options with values detected from the user's own texts.
+def detect_omitted(options: _Options) -> tuple[_Options, list[Row]]:
+    """Detects the values of omitted flags from the user's own texts.
 
-    Options of other tasks are unchanged. Raises `InputError` if the first file
-    in use is not a table, lacks a given column, or does not show the value of
-    an omitted flag.
+    Returns complete options and the rows of the first file in use, so that it
+    is read once. In other tasks, the options are unchanged and there are no
+    rows. Raises `InputError` if the file is not a table, lacks a given column,
+    or does not show the value of an omitted flag.
     """
     if not (options.used_splits and options.has_own_texts):
-        return options
+        return options, []
     split = options.used_splits[0]
-    if options.has_header is None:
-        has_header = _detect_header(options, split)
-        options = dataclasses.replace(options, has_header=has_header)
+    options, rows = _read_with_header(options, split)
     if options.text_a_column and options.text_a_column == options.label_column:
         message = f"must differ from {options.flag_name('label_column')}."
         raise options.error("text_a_column", message)
-    sample = list(itertools.islice(read_rows(options, split), _SAMPLE_SIZE))
+    sample = rows[:_SAMPLE_SIZE]
     for column in filter(None, options.own_columns):
         if split != "test" or column != options.label_column:
             sample[0].get(column)  # Raises an `InputError` if it is missing.
     if not (options.text_a_column and options.label_column):
         options = _detect_columns(options, sample)
     if options.task_type == "auto":
-        options = _detect_task_type(options, list(read_rows(options, split)))
+        options = _detect_task_type(options, rows)
     elif options.task_type == "multilabel":
         labels = (row.cells.get(options.label_column) for row in sample)
         _warn_of_lists({x for x in labels if isinstance(x, str)}, ";|/", "")
-    return options
+    flags = _flags_of_columns(options)
+    return options, [row._replace(flags=flags) for row in rows]
 
 
 def read_rows(options: RunClassifier, split: str) -> Iterator[Row]:
     """Yields the rows of the user's `train`, `dev` or `test` file."""
-    flags = {
-        getattr(options, field.name): options.flag_name(field.name)
-        for field in dataclasses.fields(options)
-        if field.name.endswith("_column")
-    }
     return tables.read(
         options.own_file(split),
         options.own_format(split),
         has_header=options.reads_header,
-        flags=flags,
+        flags=_flags_of_columns(options),
     )
 
 
-def _detect_header(options: RunClassifier, split: str) -> bool:
+def _flags_of_columns(options: RunClassifier) -> dict[str, str]:
+    """Returns {column: the flag that names it}."""
+    return {
+        getattr(options, name): options.flag_name(name)
+        for name in options.fields()
+        if name.endswith("_column")
+    }
+
+
+def _read_with_header(
+    options: _Options, split: str
+) -> tuple[_Options, list[Row]]:
+    """Detects whether a file has a header, and returns its rows."""
     columns = filter(None, options.own_columns)
     has_names = not all(map(str.isdecimal, columns))
     is_json = options.own_format(split) == "jsonl"
-    if is_json or (has_names and not options.train_file):
-        return True
-    rows = read_rows(dataclasses.replace(options, has_header=False), split)
-    sample = list(itertools.islice(rows, _SAMPLE_SIZE))
+    is_known = is_json or (has_names and not options.train_file)
+    if is_known and options.has_header is None:
+        options = options.replace(has_header=True)
+    if options.has_header is not None:
+        return options, list(read_rows(options, split))
+    rows = list(read_rows(options.replace(has_header=False), split))
+    has_header = _detect_header(options, rows[:_SAMPLE_SIZE], has_names)
+    if has_header:
+        rows = list(tables.name_columns(rows))
+        if not rows:
+            raise tables.no_examples(options.own_file(split))
+    return options.replace(has_header=has_header), rows
+
+
+def _detect_header(
+    options: RunClassifier, sample: Sequence[Row], has_names: bool
+) -> bool:
+    """Whether a table has a header; `has_names` if columns were named."""
     first, *others = (list(row.cells.values()) for row in sample)
     is_single = others and _num_filled(first) == 1 < _num_filled(others[0])
     if is_single and options.task_type != "multilabel":
@@ -139,7 +158,7 @@ def _detect_columns(options: _Options, sample: Sequence[Row]) -> _Options:
         possible = [name for name in free if not _ID_NAME.fullmatch(name)]
         label = _choose("label", free, possible, sample[0].path)
     logging.info("--text_column=%s --label_column=%s", text, label)
-    return dataclasses.replace(options, text_a_column=text, label_column=label)
+    return options.replace(text_a_column=text, label_column=label)
 
 
 def _choose(
@@ -198,7 +217,7 @@ def _detect_task_type(options: _Options, rows: Sequence[Row]) -> _Options:
     if task_type == "classification":
         _require_plain_numbers(rows, column)
         _check_commas(labels, f"{rows[0].path}: {column!r}")
-    return dataclasses.replace(options, task_type=task_type)
+    return options.replace(task_type=task_type)
 
 
 def _are_ids(labels: Sequence[Any]) -> bool:

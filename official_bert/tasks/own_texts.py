@@ -7,8 +7,8 @@ import json
 import math
 import random
 import statistics
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from absl import logging
@@ -21,26 +21,25 @@ from official_bert.options import RunClassifier
 from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
 from official_bert.sources import task_file
-from official_bert.tasks import detection
 from official_bert.tasks.own_data import OwnData, known_labels, trained_task
 from official_bert.tasks.task import shuffle_examples
 from official_bert.tasks.text import TextColumns, TextExample, TextTask
-from official_bert.tokenization import Tokenizer
+
+_Options = TypeVar("_Options", bound=RunClassifier)
 
 
 def _lines(numbers: Sequence[Any]) -> str:
     return f"line{'s' if len(numbers) > 1 else ''} {listed(numbers)}"
 
 
-def fit_max_seq_length(options: RunClassifier) -> RunClassifier:
+def fit_max_seq_length(options: _Options, rows: Sequence[Row]) -> _Options:
     """Lowers --max_seq_length to the 99th percentile of the texts' lengths.
 
-    Changes nothing in other tasks, or if --fit_max_seq_length is false.
+    Changes nothing without rows, or if --fit_max_seq_length is false.
     """
-    if not (options.has_own_texts and options.fit_max_seq_length):
+    if not (rows and options.fit_max_seq_length):
         return options
-    tokenizer = Tokenizer(options.vocab_file, options.do_lower_case)
-    rows = list(detection.read_rows(options, options.used_splits[0]))
+    tokenizer = options.model_files.tokenizer
     lengths = np.ones(len(rows), np.int64)  # [CLS]
     for column in filter(None, (options.text_a_column, options.text_b_column)):
         texts = [row.text(column) for row in rows]
@@ -55,15 +54,17 @@ def fit_max_seq_length(options: RunClassifier) -> RunClassifier:
         ", the maximum" if percentile > limit else "",
         percentile,
     )
-    return dataclasses.replace(
-        options, max_seq_length=length, fit_max_seq_length=False
-    )
+    return options.replace(max_seq_length=length, fit_max_seq_length=False)
 
 
-def make(options: RunClassifier) -> TextTask:
-    """Returns the task that options of `detection.detect_omitted` describe."""
+def make(options: RunClassifier, rows: Sequence[Row] = ()) -> TextTask:
+    """Returns the task that options of `detection.detect_omitted` describe.
+
+    `rows` are those of the first file in use, if it was read already.
+    """
     is_regression = options.task_type == "regression"
-    data = OwnTexts(options, () if is_regression else known_labels(options))
+    labels = () if is_regression else known_labels(options)
+    data = OwnTexts(options, labels, first_rows=rows)
     data.require_same_columns()
     if options.do_train:
         data = data.with_training_file()
@@ -141,6 +142,12 @@ class OwnTexts(OwnData):
     labels: tuple[str, ...] | None  # () in regression. None: any label.
     training: Sequence[TextExample] = ()
     held_out: Sequence[TextExample] = ()
+    first_rows: Sequence[Row] = ()  # Of the first file in use, if it was read.
+
+    def rows(self, split: str) -> Iterator[Row]:
+        if self.first_rows and split == self.options.used_splits[0]:
+            return iter(self.first_rows)
+        return super().rows(split)
 
     def with_training_file(self) -> "OwnTexts":
         """Returns a copy with training and held-out examples, and labels."""
@@ -161,6 +168,7 @@ class OwnTexts(OwnData):
             labels=labels,
             training=shuffle_examples(training),
             held_out=[examples[i] for i in sorted(held_out)],
+            first_rows=(),
         )
 
     def _choose_held_out(self, examples: Sequence[TextExample]) -> set[int]:

@@ -1,6 +1,5 @@
 """Fine-tuning: trains, evaluates and predicts any task."""
 
-import dataclasses
 import functools
 import os
 from collections.abc import Sequence
@@ -30,7 +29,6 @@ from official_bert.sources import checkpoint_paths, task_file
 from official_bert.sources.heads import TASK_HEAD
 from official_bert.tasks import record_files
 from official_bert.tasks.task import Task
-from official_bert.tokenization import Tokenizer
 from official_bert.training import (
     checkpointing,
     distribution,
@@ -233,7 +231,7 @@ def prepare(task: Task, options: FinetuningOptions) -> FinetuningRun:
     if isinstance(options, RunClassifierWithTfhub):
         bert, options = _load_module(options)
     config = bert.config if bert else options.model_config()
-    tokenizer = Tokenizer(options.vocab_file, options.do_lower_case)
+    tokenizer = options.model_files.tokenizer
     config.require_vocabulary(tokenizer.vocab, options.vocab_file)
     resumed = resuming.check(
         options,
@@ -276,7 +274,7 @@ def _load_module(
             f"{options.bert_hub_module_handle!r}. Remove these flags."
         )
     text_info = bert.encoder.text_info._asdict()
-    options = dataclasses.replace(options, **text_info, init_checkpoint=None)
+    options = options.replace(**text_info, init_checkpoint=None)
     return bert, options
 
 

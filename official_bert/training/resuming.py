@@ -105,7 +105,7 @@ def _require_same_model(
     if not vocab_file or not directory.has(file_names.VOCAB):
         return
     earlier_vocab = directory.file(file_names.VOCAB)
-    if files.read_text(vocab_file) != files.read_text(earlier_vocab):
+    if options.model_files.vocab != files.read_text(earlier_vocab):
         raise InputError(
             f"{vocab_file}: differs from {earlier_vocab}, the vocabulary of "
             "the model in --output_dir. Use another --output_dir for another "
@@ -208,7 +208,7 @@ def write_run_files(
     }
     texts = {file_names.TRAIN_OPTIONS: json_files.to_text(record)}
     if options.vocab_file:
-        texts[file_names.VOCAB] = files.read_text(options.vocab_file)
+        texts[file_names.VOCAB] = options.model_files.vocab
     for name, text in {**texts, **model_files}.items():
         files.write_text(os.path.join(options.output_dir, name), text)
 

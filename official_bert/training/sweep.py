@@ -1,7 +1,6 @@
 """Hyperparameter sweeps: the grid search of appendix A.3 of the paper."""
 
 import collections
-import dataclasses
 import itertools
 import os
 import signal
@@ -17,7 +16,6 @@ from official_bert.io import files, json_files, processes, tables
 from official_bert.options import RunClassifier, cli, sweep_values
 from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
-from official_bert.tasks import own_texts
 from official_bert.tasks.task import Task
 from official_bert.training import finetune, reporting, resuming
 from official_bert.training.evaluations import score
@@ -26,18 +24,6 @@ Setting = dict[str, Any]
 Result = tuple[Setting, dict[str, Any]]
 
 _RESULTS = file_names.METRICS
-
-
-def run_or_sweep(options: RunClassifier) -> None:
-    """Fine-tunes once, or with every combination of `--sweep`."""
-    options = own_texts.fit_max_seq_length(options)
-    task = tasks.get(options)
-    options.download_weights()  # TF Hub modules contain theirs.
-    if options.sweep:
-        run(task, options)
-    else:
-        finetune.finetune(task, options)
-        reporting.print_next_command(task, options)
 
 
 def run(task: Task, options: RunClassifier) -> None:
@@ -50,7 +36,7 @@ def run(task: Task, options: RunClassifier) -> None:
     first; `sweep.json` has all results. An `InputError` at the end lists the
     runs that failed.
     """
-    # Creating all options checks all values before the first run.
+    # This checks all values before the first run.
     runs = [(s, _run_options(s, options)) for s in combinations(options)]
     for _, run_options in runs:
         _require_same_run(run_options, task)
@@ -109,7 +95,7 @@ def _complete(options: RunClassifier) -> str:
             if options.plots:
                 plots.write(options.output_dir)
             return ""
-        options = dataclasses.replace(options, do_train=False, do_eval=False)
+        options = options.replace(do_train=False, do_eval=False)
     name = options.command.removesuffix(".py")
     flags = [*options.flags(), *cli.global_flags()]
     status = processes.wait(processes.start_command(name, flags))
@@ -136,9 +122,8 @@ def _run_options(setting: Setting, options: RunClassifier) -> RunClassifier:
     """Returns the options of a run, in a directory named after the setting."""
     name = ",".join(f"{key}={value}" for key, value in setting.items())
     directory = os.path.join(options.output_dir, name)
-    return dataclasses.replace(
-        options, output_dir=directory, sweep="", do_eval=True, **setting
-    )
+    changes = {"output_dir": directory, "sweep": "", "do_eval": True}
+    return options.replace(**changes, **setting).resolve()
 
 
 def _require_same_run(options: RunClassifier, task: Task) -> None:

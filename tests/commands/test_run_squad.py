@@ -92,10 +92,12 @@ def test_resuming_with_other_questions_is_an_error(folder, trained):
 
 
 def test_flags_of_training_are_defaults_of_later_runs(trained):
-    flags = RunSquad.complete({"output_dir": str(trained)})
-    assert (flags["doc_stride"], flags["eval_pad_to"]) == (6, "max")
-    assert flags["vocab_file"] == str(trained / "vocab.txt")
-    assert not {"do_train", "use_tpu", "plots"} & flags.keys()
+    given = RunSquad(output_dir=str(trained), do_predict=True)
+    assert given.doc_stride == 128
+    options = given.resolve()
+    assert (options.doc_stride, options.eval_pad_to) == (6, "max")
+    assert options.vocab_file == str(trained / "vocab.txt")
+    assert not options.do_train
 
 
 def values(n_best, key):

@@ -46,7 +46,7 @@ class Baking(TimeOptions, OvenOptions, heading="Model"):
 
 
 def make(**values):
-    return Baking(**{"flour": "rye", "filling": "jam", **values})
+    return Baking(**{"flour": "rye", "filling": "jam", **values}).resolve()
 
 
 def parse(*arguments, options_class=Baking):
@@ -80,21 +80,35 @@ def test_flag_becomes_a_field_of_its_type(arguments, changes):
 
 
 class BakingAgain(Baking):
-    @classmethod
-    def complete(cls, given):
-        return {"minutes": 45, "salt": 0.5, "filling": "figs"} | given
+    def _complete(self):
+        return self.fill({"minutes": 45, "salt": 0.5, "filling": "figs"})
 
 
-def test_flags_given_override_implied_values_which_override_defaults():
-    # 40 is the default.
-    options = parse("--flour=rye", "--minutes=40", options_class=BakingAgain)
+@pytest.mark.parametrize("is_from_python", [True, False])
+def test_given_values_override_implied_ones_which_override_defaults(
+    is_from_python,
+):
+    if is_from_python:
+        given = BakingAgain(flour="rye", minutes=1).replace(minutes=40)
+        given = given.replace(filling="jam")
+    else:
+        line = ("--flour=rye", "--minutes=40")
+        given = parse(*line, options_class=BakingAgain)
+    options = given.resolve()  # 40 is the default.
     assert (options.minutes, options.salt, options.filling) == (40, 0.5, "jam")
+    assert options.replace(salt=0.1).resolve() == options.replace(salt=0.1)
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
         ({"shape": "square"}, "--shape=square .*round, long"),
+        ({"shape": 1}, "--shape=1 must be text"),
+        ({"minutes": 1.5}, "--minutes=1.5 must be an integer"),
+        ({"loaves": True}, "--loaves must be an integer"),
+        ({"salt": "much"}, "--salt=much must be a number"),
+        ({"cold": 1}, "--cold=1 must be true or false"),
+        ({"flour": None}, "--flour is required: The flour"),
         ({"flour": "a\0b"}, "--flour=.*null character"),
         ({"minutes": 0}, "--minutes=0 .*1"),
         ({"minutes": 91}, "--minutes=91 .*90"),
@@ -169,6 +183,7 @@ COMMAND = """
 
 
     def main(options: Baking) -> None:
+        options = options.resolve()
         with cli.quiet_imports():
             os.write(2, b"I0000 oneDNN is on\\n")
         mill = Mill()  # The traceback of an error refers to it.

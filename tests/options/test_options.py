@@ -27,13 +27,14 @@ from official_bert.options import (
 from official_bert.options.flags import HEADINGS
 from official_bert.runs.directory import RunDirectory
 
+CONFIG = {"vocab_size": 9, "max_position_embeddings": 64}
+
 
 @pytest.fixture(autouse=True)
 def directory(tmp_path, monkeypatch):
     """A working directory with files of all kinds; `TF_CONFIG` of two hosts."""
     monkeypatch.setenv("TF_CONFIG", hosts.tf_config(["a:1", "b:1"], 0))
-    config = {"vocab_size": 9, "max_position_embeddings": 64}
-    (tmp_path / "short.json").write_text(json.dumps(config))
+    (tmp_path / "short.json").write_text(json.dumps(CONFIG))
     (tmp_path / "broken.json").write_text("{\n")
     for name in ("text.txt", "vocab.txt", "a.tfrecord", "model.ckpt.index"):
         (tmp_path / name).touch()
@@ -83,7 +84,20 @@ VALID = {
 
 
 def make(options, **changes):
-    return options(**VALID[options] | changes)
+    return options(**VALID[options] | changes).resolve()
+
+
+@pytest.mark.parametrize("options", VALID)
+def test_creating_and_replacing_options_touches_no_file(
+    options, tmp_path, monkeypatch, caplog
+):
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    name, value = next(iter(VALID[options].items()))
+    made = options(**VALID[options]).replace(**{name: value})
+    assert made == options(**VALID[options])
+    assert os.listdir() == []
+    assert caplog.messages == []
 
 
 def test_every_number_has_bounds():
@@ -251,22 +265,25 @@ def write_train_options(**record):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("name", "recorded", "given"),
     [
-        ("max_seq_length", "64"),
-        ("layerwise_lr_decay", {"a": 1}),
-        ("id_column", ["a"]),
+        ("max_seq_length", "64", 128),
+        ("layerwise_lr_decay", {"a": 1}, 1.0),
+        ("id_column", ["a"], "id"),
     ],
 )
 def test_value_of_another_type_in_a_run_directory_is_an_error_unless_given(
-    name, value
+    name, recorded, given
 ):
-    given = {"do_eval": True, "output_dir": "."}
-    write_train_options(options={**VALID[RunClassifier], name: value})
+    config = {**CONFIG, "max_position_embeddings": 128}
+    pathlib.Path("bert_config.json").write_text(json.dumps(config))
+    write_train_options(options={**VALID[RunClassifier], name: recorded})
+    options = RunClassifier(do_eval=True, output_dir=".")
     message = rf"train_options\.json: `{name}` must be a"
     with pytest.raises(InputError, match=message):
-        RunClassifier.complete(given)
-    assert RunClassifier.complete({**given, name: None})[name] is None
+        options.resolve()
+    # Even if it is the default.
+    assert getattr(options.replace(**{name: given}).resolve(), name) == given
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,9 @@ def test_chief_is_the_chief_or_the_first_worker(monkeypatch):
         (True, CHIEF, "chief", 0),
     ]:
         monkeypatch.setenv("TF_CONFIG", json.dumps(make(*config)))
-        options = DeviceOptions(distribution_strategy="multi_worker_mirrored")
+        options = DeviceOptions(
+            distribution_strategy="multi_worker_mirrored"
+        ).resolve()
         assert options.is_chief is is_chief
 
 
@@ -55,5 +57,5 @@ def test_invalid_tf_config_is_an_error(monkeypatch, config):
     text = config if isinstance(config, str) else json.dumps(config)
     monkeypatch.setenv("TF_CONFIG", text)
     with pytest.raises(InputError, match="TF_CONFIG"):
-        DeviceOptions(distribution_strategy="multi_worker_mirrored")
-    DeviceOptions(distribution_strategy="mirrored")
+        DeviceOptions(distribution_strategy="multi_worker_mirrored").resolve()
+    DeviceOptions(distribution_strategy="mirrored").resolve()

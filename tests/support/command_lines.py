@@ -9,11 +9,11 @@ from official_bert.options import cli
 
 
 def parse(options_class: type[Any], command_line: str) -> Any:
-    """Returns the options of a line such as `--score --top_k=3`."""
+    """Returns the resolved options of a line such as `--score --top_k=3`."""
     values = flags.FlagValues()
     cli.define_flags(options_class, values)
     values(["command", *shlex.split(command_line)])
-    return cli.options_from_flags(options_class, values)
+    return cli.options_from_flags(options_class, values).resolve()
 
 
 def files_of_run(folder, output):

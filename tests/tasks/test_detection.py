@@ -1,6 +1,5 @@
 """The user's own data in one command: settings that --train_file detects."""
 
-import dataclasses
 import json
 import logging
 
@@ -16,7 +15,6 @@ from official_bert.io import files
 from official_bert.options import RunClassifier
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.tasks import detection
-from official_bert.tasks.own_texts import fit_max_seq_length
 
 
 def parse(folder, *flags):
@@ -31,7 +29,8 @@ def complete(folder, name, text, *flags):
     """Writes a training file; returns the detected options."""
     (folder / name).write_text(text, encoding="utf-8")
     options = parse(folder, f"--train_file={folder / name}", *flags)
-    return detection.detect_omitted(options)
+    found, _ = detection.detect_omitted(options)
+    return found
 
 
 def table(*rows, header="review,stars"):
@@ -42,13 +41,17 @@ REVIEWS = [f"it is good {i},{i % 2}" for i in range(20)]
 
 
 def test_train_file_sets_actions_and_defaults(tmp_path):
-    found = complete(tmp_path, "a.csv", table(*REVIEWS))
+    (tmp_path / "a.csv").write_text(table(*REVIEWS), encoding="utf-8")
+    found, rows = run_classifier.resolve(
+        parse(tmp_path, f"--train_file={tmp_path}/a.csv")
+    )
+    assert len(rows) == len(REVIEWS)
     actions = (found.do_train, found.do_eval, found.do_predict)
     assert actions == (True, True, False)
     assert (found.task_name, found.task_type) == ("csv", "classification")
     assert (found.text_a_column, found.label_column) == ("review", "stars")
     assert found.pad_to == "bucket"
-    assert fit_max_seq_length(found).max_seq_length == 8
+    assert found.max_seq_length == 8
     assert found.has_header is True
 
 
@@ -108,11 +111,11 @@ def test_columns_given_by_number_do_not_lose_the_first_row(tmp_path, caplog):
         (tmp_path / f"{split}.csv").write_text("1,good\n0,bad\n1,fine\n")
     flags = {"text_a_column": "1", "label_column": "0", "task_name": "csv"}
     options = tiny.options(tmp_path, **flags)
-    task = tasks.get(detection.detect_omitted(options))
+    task = tasks.get(*detection.detect_omitted(options))
     assert len(task.data.read("train")) == len(task.data.read("dev")) == 3
     assert "train.csv:1: this line is data" in caplog.text
     (tmp_path / "train.csv").write_text("stars,review\n1,good\n0,bad\n")
-    task = tasks.get(detection.detect_omitted(options))
+    task = tasks.get(*detection.detect_omitted(options))
     assert len(task.data.read("train")) == 2
     assert "train.csv:1: this line is the header" in caplog.text
 
@@ -231,10 +234,11 @@ def test_evaluating_on_the_training_file_is_a_warning(tmp_path, caplog):
     record = json.dumps({"fingerprints": fingerprints})
     (tmp_path / "out" / "train_options.json").write_text(record)
     flags = (f"--train_file={path}", f"--dev_file={path}", "--nodo_train")
-    options = detection.detect_omitted(parse(tmp_path, *flags, "--do_eval"))
+    options = parse(tmp_path, *flags, "--do_eval")
+    options, _ = detection.detect_omitted(options)
     label_file = tmp_path / "labels.txt"
     label_file.write_text("0\n1\n")
-    options = dataclasses.replace(options, label_file=str(label_file))
+    options = options.replace(label_file=str(label_file))
     tasks.get(options).data.read("dev")
     assert f"{path} is the training data" in caplog.text
 

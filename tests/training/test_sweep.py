@@ -137,7 +137,7 @@ def test_combinations_parse_values_by_the_type_of_the_flag(options):
 )
 def test_malformed_sweep_is_an_error(options, wrong, message):
     with pytest.raises(InputError, match=f"--sweep.*{message}"):
-        dataclasses.replace(options, sweep=wrong)
+        options.replace(sweep=wrong).resolve()
 
 
 def test_all_values_are_checked_before_the_first_run(options, run_code):
