@@ -81,12 +81,15 @@ class BertConfig:
         invalid values.
         """
         json_file = os.fspath(json_file)
-        if next(files.read_lines(json_file), "") == "[PAD]":
+        try:
+            config = cls.from_dict(json_files.read_object(json_file))
+        except InputError as error:
+            if next(files.read_lines(json_file), "") != "[PAD]":
+                raise
             raise InputError(
                 f"{json_file} is a vocabulary, not a config. Are the two files "
                 "swapped?"
-            )
-        config = cls.from_dict(json_files.read_object(json_file))
+            ) from error
         config.validate(f"{json_file}: ")
         return config
 

@@ -144,7 +144,7 @@ def test_config_of_the_other_direction_is_an_error(inputs, tmp_path, folder):
     files["bert_config_file"] = str(inputs / "bert_config.json")
     files["vocab_file"] = str(inputs / "vocab.txt")
     with pytest.raises(InputError, match="is_left_to_right=True"):
-        Predict(score=True, **files)
+        Predict(score=True, **files).resolve()
 
 
 @pytest.mark.trains

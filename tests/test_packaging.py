@@ -178,4 +178,4 @@ def test_message_for_missing_package_names_its_extra(monkeypatch, tmp_path):
             vocab_file=str(ROOT / "data/bert_tiny/vocab.txt"),
             output_file=str(tmp_path / "out"),
             split_sentences=True,
-        )
+        ).resolve()

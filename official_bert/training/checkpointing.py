@@ -77,7 +77,8 @@ def load_initial(
             variables.pop(name, None)
         patterns = _patterns(options, may_initialize)
         loaded = loading.load(variables, options.init_checkpoint, **patterns)
-        _report_loaded(model, loaded)
+        _report_loaded(loaded)
+        _warn_of_other_direction(model, loaded.source)
 
 
 def _patterns(
@@ -131,7 +132,7 @@ def load_for_evaluation(model: Any, options: TrainingOptions) -> int:
     for name in (file_names.BEST, ""):
         directory = os.path.join(options.output_dir, name)
         if loaded := loading.load_newest(variables, directory, **patterns):
-            _report_loaded(model, loaded)
+            _report_loaded(loaded)
             return run_directory.read_global_step(loaded.source)
     if not options.init_checkpoint:
         raise InputError(
@@ -143,7 +144,7 @@ def load_for_evaluation(model: Any, options: TrainingOptions) -> int:
     return 0
 
 
-def _report_loaded(model: Any, loaded: loading.Loaded) -> None:
+def _report_loaded(loaded: loading.Loaded) -> None:
     logging.info("Loaded %s", loaded.source)
     if loaded.initialized:
         is_head = all(re.search(_HEADS, name) for name in loaded.initialized)
@@ -152,7 +153,10 @@ def _report_loaded(model: Any, loaded: loading.Loaded) -> None:
             reason = "the checkpoint is of a pre-trained model or another task"
         names = listed(loaded.initialized)
         logging.info("Newly initialized, because %s: %s", reason, names)
-    if path := model.config.config_of_other_direction(loaded.source):
+
+
+def _warn_of_other_direction(model: Any, checkpoint: str) -> None:
+    if path := model.config.config_of_other_direction(checkpoint):
         direction = model.config.is_left_to_right
         flag = "and omit" if direction else "or add"
         logging.warning(

@@ -238,7 +238,7 @@ def test_wrong_flags_are_an_error_before_the_model_is_read(
         if name in flags and "://" not in flags[name]:
             flags[name] = str(tmp_path / flags[name])
     with pytest.raises(InputError, match=message):
-        ConvertCheckpoint(**flags)
+        ConvertCheckpoint(**flags).resolve()
 
 
 def test_head_of_a_model_with_a_task_is_an_error(tmp_path):
@@ -277,8 +277,9 @@ def test_unsupported_files_are_never_opened(tmp_path, name, message):
     (tmp_path / name).write_bytes(b"\x80\x04N.")
     output = str(tmp_path / "out")
     for path in (tmp_path, tmp_path / name):
+        options = ConvertCheckpoint(input=str(path), output=output, to="tf1")
         with pytest.raises(InputError, match=message):
-            ConvertCheckpoint(input=str(path), output=output, to="tf1")
+            options.resolve()
 
 
 TOP = {"top": {"feature_layers": "last", "bilstm_size": 0}}

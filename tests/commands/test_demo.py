@@ -114,4 +114,4 @@ def test_step_without_result_ends_the_demo(tmp_path, monkeypatch):
 
 def test_unusable_directory_is_an_error_at_the_start():
     with pytest.raises(InputError, match="de mo "):
-        Demo(output_dir="de mo [1]")
+        Demo(output_dir="de mo [1]").resolve()

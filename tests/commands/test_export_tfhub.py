@@ -13,6 +13,7 @@ from official_bert.commands import export_tfhub
 from official_bert.errors import InputError
 from official_bert.options import ExportTfhub
 from official_bert.runs import checkpoints as run_directory
+from official_bert.sources.pretrained import ModelFiles
 from official_bert.sources import weights
 
 # A user who has TensorFlow and tensorflow_text, but not this project.
@@ -57,7 +58,7 @@ def options(directory, **changes):
         "max_seq_length": 16,
         **changes,
     }
-    return ExportTfhub(**flags)
+    return ExportTfhub(**flags).resolve()
 
 
 @pytest.mark.slow
@@ -103,7 +104,7 @@ def test_model_dir_means_its_best_checkpoint_and_its_files(directory, tmp_path):
     path = str(tmp_path / "e")
     found = ExportTfhub(model_dir=str(tmp_path), export_path=path)
     expected = map(str, map(tmp_path.joinpath, [*FILES, "best"]))
-    assert found.model_files == (*expected, False)
+    assert found.model_files == ModelFiles(*expected, False)
 
 
 def test_bad_options_are_errors_before_anything_is_written(directory, tmp_path):

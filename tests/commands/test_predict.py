@@ -296,4 +296,4 @@ def test_invalid_flags_are_an_error(command_line, message, models, folder):
 def test_closed_standard_stream_is_an_error(tuned, monkeypatch, stream, flag):
     monkeypatch.setattr(sys, stream, None)
     with pytest.raises(InputError, match=f"{flag} must be given"):
-        Predict(model_dir=tuned)
+        Predict(model_dir=tuned).resolve()

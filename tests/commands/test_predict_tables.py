@@ -161,7 +161,7 @@ def test_tables_of_choices_are_read_with_the_columns_of_training(
         assert float(row["probability"]) == best
     message = "--text_column=A is not supported by a model"
     with pytest.raises(InputError, match=message):
-        Predict(**flags, text_a_column="A")
+        Predict(**flags, text_a_column="A").resolve()
 
 
 @pytest.fixture

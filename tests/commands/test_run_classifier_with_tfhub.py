@@ -160,7 +160,9 @@ def test_third_party_module_is_trained_and_predicts(base, tmp_path, caplog):
     assert_predicts_as_test_results(out)
     assert "but the model has" not in caplog.text
     with pytest.raises(InputError, match="--model_dir="):
-        ExportTfhub(model_dir=str(out), export_path=str(tmp_path / "again"))
+        ExportTfhub(
+            model_dir=str(out), export_path=str(tmp_path / "again")
+        ).resolve()
     with pytest.raises(InputError, match="--freeze"):
         run(base, tmp_path / "other", freeze="0", **flags)
 

@@ -20,7 +20,7 @@ def options(directory, **changes):
     """Returns options of a run that only exports."""
     defaults = {"task_name": "SST-2", "do_export": True}
     defaults |= dict.fromkeys(("do_train", "do_eval", "do_predict"), False)
-    return tiny.options(directory, **{**defaults, **changes})
+    return tiny.options(directory, **{**defaults, **changes}).resolve()
 
 
 @pytest.mark.slow
