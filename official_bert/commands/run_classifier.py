@@ -69,5 +69,5 @@ def run(options: RunClassifier, rows: Sequence[Row]) -> None:
     if options.sweep:
         sweep.run(task, options)
     else:
-        finetune.run(task, options)
+        finetune.finetune(task, options)
         reporting.print_next_command(task, options)

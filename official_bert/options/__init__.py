@@ -1,8 +1,9 @@
 """Options of all commands: one frozen dataclass each, one field per flag.
 
 Flags of the original keep their names, defaults and meanings. The defaults of
-all other flags keep the original behavior. Values are checked when the options
-are created, before anything slow is imported or started.
+all other flags keep the original behavior. Creating options checks each value;
+`resolve`, which `main` calls first, reads files and checks the rest, before
+anything slow is imported or started.
 """
 
 from official_bert.options.build_vocab import BuildVocab

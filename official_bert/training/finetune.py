@@ -1,5 +1,6 @@
 """Fine-tuning: trains, evaluates and predicts any task."""
 
+import dataclasses
 import functools
 import os
 from collections.abc import Sequence
@@ -29,6 +30,7 @@ from official_bert.sources import checkpoint_paths, task_file
 from official_bert.sources.heads import TASK_HEAD
 from official_bert.tasks import record_files
 from official_bert.tasks.task import Task
+from official_bert.tokenization import Tokenizer
 from official_bert.training import (
     checkpointing,
     distribution,

@@ -13,8 +13,8 @@ from official_bert.commands import export_tfhub
 from official_bert.errors import InputError
 from official_bert.options import ExportTfhub
 from official_bert.runs import checkpoints as run_directory
-from official_bert.sources.pretrained import ModelFiles
 from official_bert.sources import weights
+from official_bert.sources.pretrained import ModelFiles
 
 # A user who has TensorFlow and tensorflow_text, but not this project.
 LOAD = """

@@ -280,11 +280,11 @@ class Hub:
     def find(self, model, **environment):
         """Finds a model and downloads its weights; returns files or error."""
         lines = [
-            "import sys",
+            "import dataclasses, sys",
             "from official_bert.sources import pretrained",
             "found = pretrained.find(sys.argv[1])",
             "pretrained.download_weights(sys.argv[1], found.init_checkpoint)",
-            "print(*found, sep='\\n')",
+            "print(*dataclasses.astuple(found), sep='\\n')",
         ]
         done = self.run("-c", "\n".join(lines), model, **environment)
         if done.returncode:
