@@ -34,7 +34,7 @@ def tokenizer(tmp_path_factory):
 
 def test_incomplete_or_fine_tuned_run_directory_is_an_error(tmp_path):
     def load(directory):
-        options = Predict(model_dir=str(directory), fill_mask=True)
+        options = Predict(model_dir=str(directory), fill_mask=True).resolve()
         trained_models.load_masked_lm(options.model_files)
 
     tiny.save_both(tmp_path)
