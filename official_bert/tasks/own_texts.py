@@ -48,11 +48,10 @@ def fit_max_seq_length(options: _Options, rows: Sequence[Row]) -> _Options:
     percentile = int(np.percentile(lengths, 99, method="higher"))
     # + 1, because a text that fills the sequence may have been truncated.
     length = padding.padded_length(min(percentile + 1, limit), limit, "bucket")
+    note = ", the maximum" if percentile > limit else ""
     logging.info(
-        "--max_seq_length=%d%s: 99%% of the texts have at most %d tokens",
-        length,
-        ", the maximum" if percentile > limit else "",
-        percentile,
+        f"--max_seq_length={length}{note}: 99% of the texts have at most "
+        f"{percentile} tokens"
     )
     return options.replace(max_seq_length=length, fit_max_seq_length=False)
 
@@ -204,6 +203,7 @@ class OwnTexts(OwnData):
 
         Raises `InputError` if there are more labels than different texts.
         """
+        path = self.path("train")
         no_text = [e.guid for e in examples if _is_missing("".join(e.texts))]
         no_label = [
             e.guid
@@ -212,14 +212,11 @@ class OwnTexts(OwnData):
         ]
         for kind, guids in (("texts", no_text), ("labels", no_label)):
             if guids:
+                places = self._places(guids, "train")
                 logging.warning(
-                    "%s: %d of %d %s are empty, NaN or null: %s. If these "
-                    "are missing values, remove the rows",
-                    self.path("train"),
-                    len(guids),
-                    len(examples),
-                    kind,
-                    self._places(guids, "train"),
+                    f"{path}: {len(guids)} of {len(examples)} {kind} are "
+                    f"empty, NaN or null: {places}. If these are missing "
+                    "values, remove the rows"
                 )
         if self.options.task_type != "classification":
             return
@@ -241,13 +238,11 @@ class OwnTexts(OwnData):
         ]
         if ambiguous:
             logging.warning(
-                "%s: the same text occurs with different labels (number of "
-                "such texts: %d, such as %s). Correct the labels. If a second "
+                f"{path}: the same text occurs with different labels (number "
+                f"of such texts: {len(ambiguous)}, such as "
+                f"{quoted(ambiguous[0])}). Correct the labels. If a second "
                 "column belongs to the text, add --text_b_column; if a text "
-                "can have several labels, use --task_type=multilabel",
-                self.path("train"),
-                len(ambiguous),
-                quoted(ambiguous[0]),
+                "can have several labels, use --task_type=multilabel"
             )
 
     def _warn_of_training_texts(
