@@ -249,7 +249,7 @@ class Options:
         """
         if self.is_resolved:
             return self
-        options = self._complete()
+        options = self.replace()._complete()  # Of a copy.
         options._check()
         vars(options)["is_resolved"] = True
         return options
