@@ -242,4 +242,4 @@ def test_plots_flag_draws_the_evaluations_during_training(tmp_path):
 def test_plots_flag_without_matplotlib_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(InputError, match="--plots"):
-        tiny.options(tmp_path, plots=True, task_name="tsv")
+        tiny.options(tmp_path, plots=True, task_name="tsv").resolve()
