@@ -50,6 +50,7 @@ def load_weights(
     loaded = loading.load(
         tf1.by_name(model.trainable_variables),
         model_files.init_checkpoint,
+        model_files=model_files,
         may_initialize=may_initialize,
         may_skip=may_skip,
     )
@@ -149,7 +150,7 @@ def load_huggingface(model_files: ModelFiles) -> FinetunedModel:
     """
     directory = model_files.init_checkpoint
     description = dataclasses.replace(
-        huggingface_weights.describe(directory, model_files.config),
+        huggingface_weights.describe(model_files.source, model_files.config),
         do_lower_case=model_files.do_lower_case,
     )
     task = description.task

@@ -1,5 +1,6 @@
 """Options of `convert_checkpoint.py`, and the detection of the input format."""
 
+import functools
 import os
 from typing import TypeVar
 
@@ -13,8 +14,8 @@ from official_bert.options.flags import (
     switch,
 )
 from official_bert.runs import file_names
-from official_bert.sources import pretrained
-from official_bert.sources.formats import FORMATS, Format, detect
+from official_bert.sources import formats, pretrained
+from official_bert.sources.formats import FORMATS
 from official_bert.sources.heads import CLASSIFIERS
 
 _Options = TypeVar("_Options", bound="ConvertCheckpoint")
@@ -96,7 +97,7 @@ class ConvertCheckpoint(Options, heading="Model"):
 
     def _check(self) -> None:
         super()._check()
-        detected = self.detected_format
+        detected = self.source.format
         self._check_formats(detected.name)
         for package in filter(
             None, (detected.package, FORMATS[self.to].package)
@@ -110,10 +111,10 @@ class ConvertCheckpoint(Options, heading="Model"):
         inputs = [self.input, best, *filter(None, others)]
         checks.require_output_directory(self, "output", inputs)
 
-    @property
-    def detected_format(self) -> Format:
-        """The format of --input."""
-        return detect(self.input, f"--input={self.input}")
+    @functools.cached_property
+    def source(self) -> formats.Source:
+        """The model at --input, whose format is detected once."""
+        return formats.find(self.input, f"--input={self.input}")
 
     def _check_formats(self, detected: str) -> None:
         if self.input_format not in ("auto", detected):

@@ -170,7 +170,8 @@ class Predict(ModelOptions, heading="Model"):
         if task := task_file.read_beside(directory):
             self._require_files(is_finetuned=False)
             return task
-        architecture = huggingface_files.architecture(directory)
+        content = self.model_files.source.content
+        architecture = huggingface_files.architecture(directory, content)
         head = heads.of_architecture(architecture)
         if not (head and head.task):
             message = (

@@ -18,6 +18,7 @@ from official_bert.options.convert_checkpoint import ConvertCheckpoint
 from official_bert.runs import file_names
 from official_bert.sources import (
     checkpoint_paths,
+    formats,
     heads,
     loading,
     pretrained,
@@ -36,9 +37,7 @@ def open_model(options: ConvertCheckpoint) -> Model:
 
     Raises `InputError` if it is damaged, or not a model of the original BERT.
     """
-    arrays, description = loading.read(
-        options.detected_format, options.input, options.bert_config_file
-    )
+    arrays, description = loading.read(options.source, options.bert_config_file)
     model = match(arrays, description, head=options.head, skip=options.skip)
     if options.head and description.task:
         raise options.error(
@@ -159,13 +158,13 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
     if options.dtype != model.dtype:
         model = _rounded(model, options.dtype)
     with files.replacing_directory(options.output) as directory:
-        output_format = FORMATS[options.to]
-        output_format.weights.write(model, directory)
+        FORMATS[options.to].weights.write(model, directory)
         if options.to == "huggingface":
             _write_model_card(model, directory, options)
         for name in os.listdir(directory):
             files.sync(os.path.join(directory, name))
-        arrays, description = loading.read(output_format, directory)
+        written = formats.find(directory, directory)
+        arrays, description = loading.read(written)
         # Not all formats store the type of a classifier.
         head = description.head or model.head.name
         read_back = match(arrays, description, head=head)

@@ -23,6 +23,7 @@ from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.formats.tf1 import files as tf1_files
 from official_bert.sources.formats.tf1 import weights as tf1_weights
 from official_bert.sources.model import Arrays, Description
+from official_bert.sources.pretrained import ModelFiles
 from official_bert.tokenization import FullTokenizer, load_vocab
 
 
@@ -35,35 +36,37 @@ class Loaded(NamedTuple):
     initialized: list[str]
 
 
-def open_arrays(path: str) -> Arrays:
+def open_arrays(path: str, model_files: ModelFiles | None = None) -> Arrays:
     """Opens a model's weights, with the names and shapes of a TF1 checkpoint.
 
-    `path` is a checkpoint prefix, or a directory in any format. Raises
-    `InputError` if it is damaged, or not a BERT model.
+    `path` is a checkpoint prefix, or a directory in any format. `model_files`
+    is the model if it was read before. Raises `InputError` if it is damaged, or
+    not a BERT model.
     """
     if not files.list_directory(path):
         arrays = tf1_weights.open_prefix(path)
         if tf1_files.OBJECT_GRAPH not in arrays.shapes:
             return arrays  # A TF1 checkpoint is read without its config.
-    model_format = formats.detect(path, path)
-    config = model_format.files.read_config(path)
-    return model_format.weights.open_arrays(path, config).to_tf1(config)
+    source = model_files.source if model_files else formats.find(path, path)
+    config = source.read_config()
+    return source.format.weights.open_arrays(path, config).to_tf1(config)
 
 
 def read(
-    model_format: formats.Format, path: str, config_file: str | None = None
+    source: formats.Source, config_file: str | None = None
 ) -> tuple[Arrays, Description]:
     """Opens the weights of a model, and describes the model.
 
     `config_file` replaces its config. Raises `InputError` if files are damaged
     or missing, or the model is not the original BERT.
     """
+    path, model_format = source.path, source.format
     reader = model_format.files
     if config_file:
         config = BertConfig.from_json_file(config_file)
     else:
-        config = reader.read_config(path)
-    description = model_format.weights.describe(path, config)
+        config = source.read_config()
+    description = model_format.weights.describe(source, config)
     do_lower_case = description.do_lower_case
     if do_lower_case is None:
         do_lower_case = reader.read_casing(path)
@@ -77,6 +80,7 @@ def load(
     variables: Mapping[str, Any],
     path: str,
     *,
+    model_files: ModelFiles | None = None,
     may_initialize: str = "",
     may_skip: str = "",
 ) -> Loaded:
@@ -86,6 +90,7 @@ def load(
         variables: {name in the checkpoint: variable}.
         path: Checkpoint prefix; a run directory, see `load_newest`; or a model
             in another format, see `open_arrays`.
+        model_files: The model, if its files were read before.
         may_initialize: Regular expression of names that may be missing in the
             checkpoint. These variables keep their initial values.
         may_skip: Regular expression of names in the checkpoint that may be
@@ -100,17 +105,18 @@ def load(
     loaded = None
     if not files.exists(path + file_names.INDEX):
         loaded = load_newest(variables, path, **patterns)
-    return loaded or _assign(variables, path, **patterns)
+    return loaded or _assign(variables, path, model_files, **patterns)
 
 
 def _assign(
     variables: Mapping[str, Any],
     path: str,
+    model_files: ModelFiles | None = None,
     may_initialize: str = "",
     may_skip: str = "",
 ) -> Loaded:
     """Assigns all variables from one checkpoint; arguments as in `load`."""
-    checkpoint = open_arrays(path)
+    checkpoint = open_arrays(path, model_files)
     stored = checkpoint.shapes
     missing = sorted(set(variables) - set(stored))
     unused = sorted(set(stored) - set(variables))
@@ -238,7 +244,7 @@ def load_newest(
     `patterns` see `load`. Returns None if there is no checkpoint. Raises
     `InputError` if all are damaged, or one does not fit the model.
     """
-    assign = functools.partial(_assign, variables, **patterns)
+    assign = functools.partial(_assign, variables, model_files=None, **patterns)
     return run_directory.first_undamaged(directory, assign)
 
 

@@ -69,6 +69,11 @@ class ModelFiles:
         return tuple(field.name for field in dataclasses.fields(cls))
 
     @functools.cached_property
+    def source(self) -> formats.Source:
+        """The format of the weights, which may be in a directory."""
+        return formats.find(self.init_checkpoint, self.init_checkpoint)
+
+    @functools.cached_property
     def config(self) -> BertConfig:
         """The checked config; reading it may raise an `InputError`."""
         return BertConfig.from_json_file(self.bert_config_file)
@@ -106,7 +111,8 @@ def find(
     directory = (
         model.rstrip("/") if is_path else _download(model, METADATA_PATTERNS)
     )
-    reader = formats.detect(directory, model).files
+    source = formats.find(directory, model)
+    reader = source.format.files
     checkpoint = directory
     config_file = vocab = None
     if reader is tf1_files:
@@ -123,15 +129,17 @@ def find(
     else:
         if reader is tf1_files:  # On the Hub, with another config.
             reader = huggingface_files
-        config_text = reader.read_config(directory).to_json_string()
-        config_file = _cache(CONFIG, config_text)
+        config = reader.read_config(directory, source.content)
+        config_file = _cache(CONFIG, config.to_json_string())
         vocab = reader.read_vocab(directory)
         own_vocab = "" if vocab is None else _cache(VOCAB, vocab)
     vocab_file = own_vocab or vocab_file or ""
     lower = _is_uncased(directory, vocab_file, reader)
     found = ModelFiles(config_file, own_vocab, checkpoint, lower)
+    if checkpoint == directory:  # Not read again.
+        vars(found)["source"] = source
     if vocab is not None:
-        vars(found)["vocab"] = vocab  # Not read again.
+        vars(found)["vocab"] = vocab
     return found
 
 

@@ -76,7 +76,12 @@ def load_initial(
         for name in left_out:
             variables.pop(name, None)
         patterns = _patterns(options, may_initialize)
-        loaded = loading.load(variables, options.init_checkpoint, **patterns)
+        loaded = loading.load(
+            variables,
+            options.init_checkpoint,
+            model_files=options.model_files,
+            **patterns,
+        )
         _report_loaded(loaded)
         _warn_of_other_direction(model, loaded.source)
 

@@ -115,7 +115,7 @@ class FinetuningRun:
                 options,
                 may_initialize=_TASK_WEIGHTS,
                 left_out=output_layer.weights_to_initialize(
-                    self.task, checkpoint
+                    self.task, options.model_files
                 ),
             )
             _warn_of_untrained_positions(checkpoint, options.max_seq_length)

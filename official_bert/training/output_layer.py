@@ -10,17 +10,21 @@ from official_bert.errors import listed
 from official_bert.io import files
 from official_bert.sources import heads, task_file
 from official_bert.sources.formats.huggingface import files as huggingface_files
+from official_bert.sources.pretrained import ModelFiles
 from official_bert.tasks.task import Task
 
 
-def weights_to_initialize(task: Task, checkpoint: str) -> tuple[str, ...]:
-    """Returns the names of the weights that are not loaded from a checkpoint.
+def weights_to_initialize(
+    task: Task, model_files: ModelFiles
+) -> tuple[str, ...]:
+    """Returns the names of the weights that are not loaded from a model.
 
     The output layer is not loaded if the model was fine-tuned for other labels
     or another order of labels, or if only one of the two regression tasks
     standardizes its targets.
     """
-    trained, current = _task_of(checkpoint), task.to_json()
+    checkpoint = model_files.init_checkpoint
+    trained, current = _task_of(model_files), task.to_json()
     labels = current.get("labels", ())
     trained_labels = [*trained.get("labels", ())]
     is_text = trained.get("kind") == current["kind"] == "text"
@@ -37,17 +41,21 @@ def weights_to_initialize(task: Task, checkpoint: str) -> tuple[str, ...]:
     return heads.OUTPUT_LAYER
 
 
-def _task_of(checkpoint: str) -> dict[str, Any]:
+def _task_of(model_files: ModelFiles) -> dict[str, Any]:
     """Returns the `task.json` of a model; for transformers, the known keys."""
+    checkpoint = model_files.init_checkpoint
     if task := task_file.read_beside(checkpoint):
         return task
     if not files.exists(os.path.join(checkpoint, huggingface_files.CONFIG)):
         return {}
-    architecture = huggingface_files.architecture(checkpoint)
+    content = model_files.source.content
+    architecture = huggingface_files.architecture(checkpoint, content)
     head = heads.of_architecture(architecture)
     kind = head.task if head else None
     has_labels = kind in ("text", "tagging")
-    labels = huggingface_files.read_labels(checkpoint) if has_labels else ()
+    labels: tuple[str, ...] = ()
+    if has_labels:
+        labels = huggingface_files.labels(checkpoint, content)
     # A model with one output is a regression model.
     return {"kind": kind, "labels": [*labels] if len(labels) > 1 else []}
 

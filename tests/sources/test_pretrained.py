@@ -117,10 +117,10 @@ def test_model_is_not_saved_in_a_run_directory(models):
 def test_checkpoint_with_its_config_comes_before_other_formats(models):
     for name in ("tf1", "huggingface"):
         shutil.copytree(models[name], "model", dirs_exist_ok=True)
-    assert formats.detect("model", "").name == "tf1"
+    assert formats.find("model", "").format.name == "tf1"
     assert pretrained.find("model").init_checkpoint == "model/bert_model.ckpt"
     os.remove("model/bert_config.json")
-    assert formats.detect("model", "").name == "huggingface"
+    assert formats.find("model", "").format.name == "huggingface"
     assert pretrained.find("model").init_checkpoint == "model"
 
 

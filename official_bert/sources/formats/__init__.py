@@ -4,7 +4,7 @@ A folder has two modules: `files`, see `FormatFiles`, and `weights`, which needs
 TensorFlow and has these functions::
 
     open_arrays(path, config)  returns the stored `Arrays`
-    describe(path, config)     returns a `Description` without the tokenizer
+    describe(source, config)   returns a `Description` without the tokenizer
     write(model, directory)    writes a `Model`; not if `is_output` is false
 """
 
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, listed
-from official_bert.io import files
+from official_bert.io import files, json_files
 from official_bert.runs import file_names
 from official_bert.sources import checkpoint_paths
 from official_bert.sources.formats.huggingface import files as huggingface_files
@@ -26,13 +26,18 @@ from official_bert.sources.formats.tf1 import files as tf1_files
 class FormatFiles(Protocol):
     """The module `files` of a format, which needs no TensorFlow.
 
-    Functions raise `InputError` for files that are damaged, or not of BERT.
+    `content` is the content of `config.json`; {} if there is none. Functions
+    raise `InputError` for files that are damaged, or not of BERT.
     """
 
-    def matches(self, directory: str, names: Sequence[str]) -> bool:
+    def matches(
+        self, directory: str, names: Sequence[str], content: dict[str, Any]
+    ) -> bool:
         """Whether a directory with files of these names has the format."""
 
-    def read_config(self, directory: str) -> BertConfig:
+    def read_config(
+        self, directory: str, content: dict[str, Any]
+    ) -> BertConfig:
         """Returns the config of the model."""
 
     def read_vocab(self, directory: str) -> str | None:
@@ -99,8 +104,20 @@ _UNSUPPORTED = {
 }
 
 
-def detect(path: str, where: str) -> Format:
-    """Returns the format of a model.
+class Source(NamedTuple):
+    """A model in one of the formats. `config.json` has been read, if any."""
+
+    path: str
+    format: Format
+    content: dict[str, Any]
+
+    def read_config(self) -> BertConfig:
+        """Returns the config; raises `InputError` if it is invalid."""
+        return self.format.files.read_config(self.path, self.content)
+
+
+def find(path: str, where: str) -> Source:
+    """Finds out the format of a model.
 
     `path` is a directory or the prefix of a checkpoint. In a directory with
     several formats, a TF1 checkpoint with its config is preferred. Raises
@@ -110,18 +127,25 @@ def detect(path: str, where: str) -> Format:
     names = files.list_directory(path)
     has_others = has_other_weights(names)
     has_config = file_names.CONFIG in names
+    content: dict[str, Any] = {}
+    if huggingface_files.CONFIG in names:
+        config_file = os.path.join(path, huggingface_files.CONFIG)
+        content = json_files.read_object(config_file)
     if tf1_files.matches(path, names) and (has_config or not has_others):
-        return _MODEL_GARDEN if tf1_files.has_object_graph(path) else _TF1
+        is_tf2 = tf1_files.has_object_graph(path)
+        return Source(path, _MODEL_GARDEN if is_tf2 else _TF1, content)
     # The last row first, because `huggingface` accepts every config.json.
     others = (f for f in reversed(FORMATS.values()) if f.files is not tf1_files)
-    found = next((f for f in others if f.files.matches(path, names)), None)
+    found = next(
+        (f for f in others if f.files.matches(path, names, content)), None
+    )
     if found is None and has_config:
-        return _TF1  # Without weights.
+        return Source(path, _TF1, content)  # Without weights.
     if not has_others:
         for name in names or [""]:  # No names: `path` may itself be a file.
             require_readable(os.path.join(path, name).rstrip("/"))
     if found:
-        return found
+        return Source(path, found, content)
     received = listed(names) or "no files. Check the path"
     if not names and files.exists(path):
         received = "a file. Pass its directory"

@@ -97,11 +97,11 @@ def test_checkpoints_of_tf2_are_told_from_those_of_tf1(tmp_path):
     path = str(tmp_path / "tf2")
     # The name shares its start with that of the object graph.
     tf.train.Checkpoint(_CHECK=tf.Variable(1.0)).write(path)
-    assert formats.detect(path, "").name == "model_garden"
+    assert formats.find(path, "").format.name == "model_garden"
     tf1.write(str(tmp_path / "tf1"), {"_CHECK": 1.0})
-    assert formats.detect(str(tmp_path / "tf1"), "").name == "tf1"
+    assert formats.find(str(tmp_path / "tf1"), "").format.name == "tf1"
     tf.train.Checkpoint(x=tf.Variable(1.0)).save(str(tmp_path / "run" / "x"))
-    assert formats.detect(str(tmp_path / "run"), "").name == "model_garden"
+    assert formats.find(str(tmp_path / "run"), "").format.name == "model_garden"
 
 
 def test_unsuitable_flags_are_an_error(config_file, tmp_path):

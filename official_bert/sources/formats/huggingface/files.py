@@ -57,19 +57,19 @@ FIXED = {
 read_casing = tokenizer_files.read_casing
 
 
-def matches(directory: str, names: Sequence[str]) -> bool:
+def matches(
+    directory: str, names: Sequence[str], content: dict[str, Any]
+) -> bool:
     """Whether there is a config; other formats have more in it."""
     return CONFIG in names
 
 
-def read_config(directory: str) -> BertConfig:
-    """Returns the config of a model.
+def read_config(directory: str, content: dict[str, Any]) -> BertConfig:
+    """Returns the config of a model, whose `config.json` has this content.
 
-    Raises `InputError` if `config.json` is missing or damaged, or the model is
-    not the original BERT.
+    Raises `InputError` if it is damaged, or the model is not the original BERT.
     """
     path = os.path.join(directory, CONFIG)
-    content = json_files.read_object(path)
     for name, fixed in FIXED.items():
         if content.get(name, fixed) != fixed:
             raise InputError(
@@ -97,30 +97,32 @@ def read_config(directory: str) -> BertConfig:
     return config
 
 
-def architecture(directory: str) -> str:
-    """Returns the model's class in transformers.
+def architecture(directory: str, content: dict[str, Any]) -> str:
+    """Returns the model's class in transformers, for a `config.json`.
 
     "" if the config names none, as for some pre-trained models.
     """
     path = os.path.join(directory, CONFIG)
-    content = json_files.read_if_exists(path)
     names = json_files.get(
         content, "architectures", tuple[str, ...] | None, path
     )
     return names[0] if names else ""
 
 
-def read_labels(directory: str) -> tuple[str, ...]:
-    """Returns the labels of a fine-tuned model, in the order of their ids."""
+def labels(directory: str, content: dict[str, Any]) -> tuple[str, ...]:
+    """Returns the labels of a fine-tuned model, in the order of their ids.
+
+    `content` is that of its `config.json`.
+    """
     path = os.path.join(directory, CONFIG)
-    labels = json_files.read_object(path).get("id2label") or {}
+    by_text = content.get("id2label") or {}
     try:
-        by_id = {int(number): str(label) for number, label in labels.items()}
+        by_id = {int(number): str(label) for number, label in by_text.items()}
         return tuple(by_id[number] for number in range(len(by_id)))
     except (AttributeError, KeyError, ValueError) as error:
         raise InputError(
             f"{path}: `id2label` must number labels from 0 without gaps, like "
-            f'{{"0": "no", "1": "yes"}}. Received: {quoted(labels)}.'
+            f'{{"0": "no", "1": "yes"}}. Received: {quoted(by_text)}.'
         ) from error
 
 

@@ -18,6 +18,7 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError, listed
 from official_bert.io import files, json_files
 from official_bert.sources import heads, task_file
+from official_bert.sources.formats import Source
 from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.sources.model import Arrays, Description, Model, Names
 
@@ -131,14 +132,16 @@ def _weight_files(directory: str) -> Iterable[str]:
     return names
 
 
-def describe(directory: str, config: BertConfig) -> Description:
+def describe(source: Source, config: BertConfig) -> Description:
     """Describes a model without its tokenizer.
 
     Raises `InputError` if `config.json` is damaged.
     """
+    directory, _, content = source
     path = os.path.join(directory, huggingface_files.CONFIG)
-    content = json_files.read_object(path)
-    head = heads.of_architecture(huggingface_files.architecture(directory))
+    head = heads.of_architecture(
+        huggingface_files.architecture(directory, content)
+    )
     dropout = content.get("classifier_dropout")
     if dropout not in (None, _CLASSIFIER_DROPOUT):
         logging.warning(
@@ -150,7 +153,7 @@ def describe(directory: str, config: BertConfig) -> Description:
     return Description(
         config=config,
         task=task_file.read_beside(directory) or None,
-        labels=huggingface_files.read_labels(directory),
+        labels=huggingface_files.labels(directory, content),
         problem_type=json_files.get(content, "problem_type", str | None, path),
         head=head.name if head else None,
     )

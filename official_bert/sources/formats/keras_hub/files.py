@@ -24,20 +24,16 @@ SIZES = {
 _CONFIG, _TOKENIZER = "config.json", "tokenizer.json"
 
 
-def matches(directory: str, names: Sequence[str]) -> bool:
-    """Whether there is the config of a Keras object."""
-    path = os.path.join(directory, _CONFIG)
-    return _CONFIG in names and "registered_name" in json_files.read_object(
-        path
-    )
+def matches(
+    directory: str, names: Sequence[str], content: dict[str, Any]
+) -> bool:
+    """Whether the config is that of a Keras object."""
+    return "registered_name" in content
 
 
-def require_class(directory: str, name: str, expected: str) -> bool:
-    """Whether the file exists; `InputError` if it describes another class."""
-    path = os.path.join(directory, name)
-    if not files.exists(path):
-        return False
-    registered = str(json_files.read_object(path).get("registered_name"))
+def require_class(content: dict[str, Any], path: str, expected: str) -> None:
+    """Raises `InputError` if a file's content describes another class."""
+    registered = str(content.get("registered_name"))
     class_name = registered.rpartition(">")[2]
     if class_name != expected:
         raise InputError(
@@ -45,13 +41,13 @@ def require_class(directory: str, name: str, expected: str) -> bool:
             "models with a BertBackbone, save the backbone alone: "
             "`model.backbone.save_to_preset(directory)`."
         )
-    return True
 
 
-def read_config(directory: str) -> BertConfig:
+def read_config(directory: str, content: dict[str, Any]) -> BertConfig:
     """Returns the config; raises `InputError` if it is not of BERT."""
-    require_class(directory, _CONFIG, "BertBackbone")
-    path, sizes = _read_arguments(directory, _CONFIG)
+    path = os.path.join(directory, _CONFIG)
+    require_class(content, path, "BertBackbone")
+    sizes = _arguments(content, path)
     config = BertConfig.from_dict(
         {name: sizes.get(key) for name, key in SIZES.items()}
     )
@@ -62,17 +58,20 @@ def read_config(directory: str) -> BertConfig:
 
 def read_vocab(directory: str) -> str | None:
     """Returns the vocabulary; None if the preset has no tokenizer."""
-    if not require_class(directory, _TOKENIZER, "BertTokenizer"):
+    path = os.path.join(directory, _TOKENIZER)
+    if not files.exists(path):
         return None
+    require_class(json_files.read_object(path), path, "BertTokenizer")
     name = "assets/tokenizer/vocabulary.txt"
     return files.read_text(os.path.join(directory, name))
 
 
 def read_casing(directory: str) -> bool | None:
     """Returns the casing; None if the preset has no tokenizer."""
-    path, settings = _read_arguments(directory, _TOKENIZER)
+    path = os.path.join(directory, _TOKENIZER)
     if not files.exists(path):
         return None
+    settings = _arguments(json_files.read_object(path), path)
     lower, strips = (
         bool(json_files.get(settings, key, bool | None, path))
         for key in ("lowercase", "strip_accents")
@@ -81,8 +80,6 @@ def read_casing(directory: str) -> bool | None:
     return lower
 
 
-def _read_arguments(directory: str, name: str) -> tuple[str, dict[str, Any]]:
-    """Returns a file's path and the arguments of the object it describes."""
-    path = os.path.join(directory, name)
-    content = json_files.read_if_exists(path)
-    return path, json_files.get(content, "config", dict | None, path) or {}
+def _arguments(content: dict[str, Any], path: str) -> dict[str, Any]:
+    """Returns the arguments of the object that a file describes."""
+    return json_files.get(content, "config", dict | None, path) or {}

@@ -11,6 +11,9 @@ import numpy as np
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, first_line, missing_package
+from official_bert.io import files, json_files
+from official_bert.runs import file_names
+from official_bert.sources.formats import Source
 from official_bert.sources.formats.keras_hub import files as keras_hub_files
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.model import Arrays, Description, Model, Names
@@ -40,7 +43,7 @@ _NAMES = Names(
 )
 
 
-def describe(directory: str, config: BertConfig) -> Description:
+def describe(source: Source, config: BertConfig) -> Description:
     """Describes a preset; the names of its weights tell the head."""
     return Description(config=config)
 
@@ -51,9 +54,11 @@ def open_arrays(directory: str, config: BertConfig) -> Arrays:
     Raises `InputError` if it is damaged or not a BERT preset, or if the package
     keras_hub is missing.
     """
-    has_head = keras_hub_files.require_class(
-        directory, "task.json", "BertMaskedLM"
-    )
+    task_path = os.path.join(directory, file_names.TASK)
+    has_head = files.exists(task_path)
+    if has_head:
+        content = json_files.read_object(task_path)
+        keras_hub_files.require_class(content, task_path, "BertMaskedLM")
     if missing := missing_package("keras_hub"):
         raise InputError(f"{directory} {missing}")
     from keras_hub import models

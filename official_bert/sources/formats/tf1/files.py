@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
@@ -13,7 +14,7 @@ from official_bert.sources import checkpoint_paths, tokenizer_files
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
 
-def matches(path: str, names: Sequence[str]) -> bool:
+def matches(path: str, names: Sequence[str], _: Any = None) -> bool:
     """Whether a directory has a checkpoint, or `path` is a prefix."""
     patterns = checkpoint_paths.CHECKPOINT_PATTERNS
     is_prefix = files.exists(path + file_names.INDEX)
@@ -37,7 +38,7 @@ def has_object_graph(path: str) -> bool:
     return False
 
 
-def read_config(path: str) -> BertConfig:
+def read_config(path: str, _: Any = None) -> BertConfig:
     """Reads `bert_config.json` beside a checkpoint.
 
     `path` is a prefix or a directory. Raises `InputError` if there is no valid

@@ -13,6 +13,7 @@ from official_bert.io import files
 from official_bert.runs import checkpoints as run_directory
 from official_bert.runs import file_names
 from official_bert.sources import checkpoint_paths, task_file
+from official_bert.sources.formats import Source
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.model import Arrays, Description, Model, Names
 from official_bert.tasks.text import PROBLEM_TYPES
@@ -54,13 +55,13 @@ def open_prefix(prefix: str) -> Arrays:
     )
 
 
-def describe(path: str, config: BertConfig) -> Description:
+def describe(source: Source, config: BertConfig) -> Description:
     """Describes a model by the files beside its checkpoint.
 
     Raises `InputError` if the config is of a model of another direction.
     """
-    config.require_same_direction(path)
-    task = task_file.read_beside(path)
+    config.require_same_direction(source.path)
+    task = task_file.read_beside(source.path)
     return Description(
         config=config,
         do_lower_case=task.get("do_lower_case"),
