@@ -19,6 +19,7 @@ from official_bert.modeling.finetuning_models import SequenceClassifier
 from official_bert.options import RunClassifier
 from official_bert.runs import checkpoints as run_directory
 from official_bert.sources.formats.tf1 import checkpoint as tf1
+from official_bert.sources.pretrained import ModelFiles
 from official_bert.tasks import task
 from official_bert.tasks.text import TextTask
 from official_bert.training import evaluate, loop, output_layer
@@ -284,11 +285,11 @@ def test_output_layer_is_loaded_only_for_targets_in_the_same_unit(
     caplog.set_level("INFO", logger="absl")
     described = {"kind": "text", "labels": [], **trained}
     (tmp_path / "task.json").write_text(json.dumps(described))
-    checkpoint = f"{tmp_path}/model.ckpt-1"
+    model_files = ModelFiles("", "", f"{tmp_path}/model.ckpt-1", True)
     regression = TextTask(task_type="regression", labels=(), **task_scale)
     # The output layer of a classifier has another shape.
     is_other = trained not in (task_scale, CLASSIFIER)
-    left_out = output_layer.weights_to_initialize(regression, checkpoint)
+    left_out = output_layer.weights_to_initialize(regression, model_files)
     assert bool(left_out) == is_other
     assert ("differently scaled targets" in caplog.text) == is_other
 
