@@ -16,7 +16,6 @@ import time
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from benchmarks.step import CELLS
 from official_bert.inference import feature_extraction
@@ -43,9 +42,9 @@ def one_by_one(options: ExtractFeatures) -> None:
             batch = padding.pad_batch(
                 text_schema(LENGTH), batch_rows, LENGTH, BATCH_SIZE
             )
-            outputs = extractor._compiled(*map(tf.constant, batch.values()))
+            outputs = np.stack(extractor.engine(batch), axis=2)
             for number, (row, values) in enumerate(
-                zip(batch_rows, outputs.numpy(), strict=False), start
+                zip(batch_rows, outputs, strict=False), start
             ):
                 tokens = extractor.tokenizer.convert_ids_to_tokens(
                     row["input_ids"]

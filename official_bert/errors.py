@@ -25,6 +25,7 @@ EXTRAS = {
     "keras_hub": "keras-hub",
     "livekit.blingfire": "split-sentences",
     "matplotlib": "plots",
+    "openvino": "openvino",
     "tensorflow_hub": "tfhub",
     "tensorflow_text": "serving-text",
 }

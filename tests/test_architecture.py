@@ -28,7 +28,7 @@ LEVELS = [
     "sources.released_models runs "
     "tokenization metrics pages plots tasks.detection",
     # NumPy
-    "inputs",
+    "inputs inference.openvino_engine",
     "tasks pretraining_data",
     # Keras and TensorFlow
     "modeling optimization hub inputs.datasets=inputs.records",
@@ -36,6 +36,7 @@ LEVELS = [
     "sources.loading=sources.model=sources.converter=sources.weights="
     f"sources.formats.tf1.checkpoint={WEIGHTS_OF_FORMATS}="
     "runs.checkpoints",
+    "export.openvino",
     "training inference export",
     "commands=__main__",
 ]

@@ -29,6 +29,12 @@ def main(options: ConvertCheckpoint) -> None:
         print(converter.strip_optimizer(options))
         return
     model = converter.open_model(options)
-    if options.to == "tf1" and model.description.task is None:
+    is_named = options.to in ("tf1", "openvino")
+    if is_named and model.description.task is None:
         model = model.with_task(describe_task(model))
+    if options.to == "openvino":
+        from official_bert.export import openvino
+
+        print(openvino.convert(model, options.output))
+        return
     print(converter.convert(model, options))

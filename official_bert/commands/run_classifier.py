@@ -42,6 +42,7 @@ def main(options: RunClassifier) -> None:
             options.serving_dir,
             export_text=options.export_text,
             export_tflite=options.export_tflite,
+            export_openvino=options.export_openvino,
         )
 
 

@@ -36,4 +36,5 @@ def main(options: RunSquad) -> None:
             options.serving_dir,
             export_text=options.export_text,
             export_tflite=options.export_tflite,
+            export_openvino=options.export_openvino,
         )

@@ -2,16 +2,16 @@
 
 import io
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import orjson
-import tensorflow as tf
 
 from official_bert.errors import InputError
-from official_bert.inference.trained_models import load_encoder
+from official_bert.inference import engine_choice
+from official_bert.inference.engine_choice import EngineChoice
 from official_bert.inputs import padding, text_inputs, tfrecords
 from official_bert.inputs.schemas import text_schema
 from official_bert.io import files, progress
@@ -35,12 +35,14 @@ class FeatureExtractor:
 
     def __init__(self, options: ExtractFeatures) -> None:
         self.options = options
-        self.bert, self.tokenizer, _ = load_encoder(options.model_files)
-        self._special_ids = text_inputs.special_ids(self.tokenizer.vocab)
-        ids = tf.TensorSpec([None, None], tf.int32)
-        self._compiled = tf.function(
-            self._run, input_signature=[ids] * 3, autograph=False
+        self.config = options.model_files.config
+        depth = self.config.num_hidden_layers
+        layers = [number % depth for number in options.layer_indexes]
+        choice = EngineChoice(options.engine, options.precision)
+        self.engine, self.tokenizer = engine_choice.load_encoder(
+            options.model_files, layers, choice
         )
+        self._special_ids = text_inputs.special_ids(self.tokenizer.vocab)
 
     def stream(self, lines: Iterable[str]) -> Iterator[LineVectors]:
         """Yields the vectors of each line, in order.
@@ -59,7 +61,7 @@ class FeatureExtractor:
 
     def _chunks(self, lines: Iterable[str]) -> Iterator[list[padding.Unpadded]]:
         num_layers = len(self.options.layer_indexes)
-        vector_bytes = 4 * num_layers * self.bert.config.hidden_size
+        vector_bytes = 4 * num_layers * self.config.hidden_size
         is_pooled = self.options.pooling != "none"
         rows: list[padding.Unpadded] = []
         num_vectors = 0
@@ -91,29 +93,38 @@ class FeatureExtractor:
             batch_rows = [rows[index] for index in indices]
             longest = lengths[indices[0]]
             batch = padding.pad_batch(schema, batch_rows, longest, len(indices))
-            return self._compiled(*map(tf.constant, batch.values())).numpy()
+            layers = zip(*self.engine(batch), strict=True)
+            return [
+                self._pool([layer[: lengths[index]] for layer in of_row])
+                for index, of_row in zip(indices, layers, strict=True)
+            ]
 
         vectors: list[Any] = [None] * len(rows)
         for indices, values in padding.map_batches(
             run, lengths, self.options.batch_size
         ):
             for index, array in zip(indices, values, strict=True):
-                if self.options.pooling == "none":
-                    # A view would keep the array of the whole batch in memory.
-                    array = array[: lengths[index]].copy()
                 vectors[index] = array
         return vectors
 
-    def _run(self, input_ids: Any, input_mask: Any, segment_ids: Any) -> Any:
-        """Returns float32 [B, S, layers, H], or pooled [B, layers, H]."""
-        outputs = self.bert(input_ids, input_mask, segment_ids).encoder_outputs
-        layers = [outputs[index] for index in self.options.layer_indexes]
-        vectors = tf.stack(layers, axis=2)
-        vectors = pool(vectors, input_mask, self.options.pooling)
+    def _pool(self, layers: Sequence[np.ndarray]) -> np.ndarray:
+        """Returns [S, layers, H], or pooled [layers, H], for layers [S, H]."""
+        vectors = POOLING[self.options.pooling](layers)
         if self.options.normalize:
-            # With this epsilon, a zero vector stays zero.
-            vectors = tf.math.l2_normalize(vectors, axis=-1, epsilon=1e-24)
+            lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+            # A zero vector stays zero.
+            vectors /= np.maximum(lengths, 1e-12)
         return vectors
+
+
+# {--pooling: returns [S, layers, H], or pooled [layers, H], for layers [S, H]},
+# always a new array.
+POOLING: dict[str, Callable[[Sequence[np.ndarray]], np.ndarray]] = {
+    "none": lambda layers: np.stack(layers, axis=1),
+    "cls": lambda layers: np.stack([layer[0] for layer in layers]),
+    "mean": lambda layers: np.stack([layer.mean(axis=0) for layer in layers]),
+    "max": lambda layers: np.stack([layer.max(axis=0) for layer in layers]),
+}
 
 
 def split_pair(line: str) -> tuple[str, str]:
@@ -124,20 +135,6 @@ def split_pair(line: str) -> tuple[str, str]:
     line = line.strip()
     text_a, separator, text_b = line.rpartition(" ||| ")
     return (text_a, text_b) if separator else (line, "")
-
-
-def pool(layers: Any, input_mask: Any, pooling: str) -> Any:
-    """Pools [B, S, layers, H] to [B, layers, H], with [CLS] and [SEP]."""
-    if pooling == "none":
-        return layers
-    if pooling == "cls":
-        return layers[:, 0]
-    is_real = tf.cast(input_mask, tf.bool)[:, :, tf.newaxis, tf.newaxis]
-    if pooling == "max":
-        return tf.reduce_max(tf.where(is_real, layers, -np.inf), axis=1)
-    total = tf.reduce_sum(tf.where(is_real, layers, 0.0), axis=1)
-    count = tf.reduce_sum(tf.cast(is_real, tf.float32), axis=1)
-    return total / count
 
 
 def run(options: ExtractFeatures) -> None:
@@ -212,11 +209,12 @@ def tfrecord_bytes(line: LineVectors, layers: Sequence[int]) -> bytes:
     Features: `linex_index`, int64 [1]; `tokens`, bytes [S]; and the vectors of
     each layer, such as `layer_-1`, float32 [S * H], or [H] if pooled.
     """
-    example = tf.train.Example()
-    feature = example.features.feature
-    feature["linex_index"].int64_list.value.append(line.number)
-    feature["tokens"].bytes_list.value.extend(map(str.encode, line.tokens))
+    columns = {
+        "linex_index": np.array([[line.number]]),
+        "tokens": np.array([[*map(str.encode, line.tokens)]], object),
+    }
     for layer in set(layers):  # A layer may be given twice.
-        values = line.values[..., layers.index(layer), :].ravel()
-        feature[f"layer_{layer}"].float_list.value.extend(values)
-    return tfrecords.frame(example.SerializeToString(deterministic=True))
+        values = line.values[..., layers.index(layer), :]
+        columns[f"layer_{layer}"] = values.reshape(1, -1)
+    [example] = tfrecords.encode_examples(columns)
+    return tfrecords.frame(example)

@@ -8,22 +8,22 @@ import itertools
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from official_bert import tasks
 from official_bert.errors import InputError, listed, suppress_broken_pipe
+from official_bert.inference import engine_choice
+from official_bert.inference.engine_choice import EngineChoice
+from official_bert.inference.masked_lm import FillMask, Scorer
 from official_bert.inference.predictor import Predictor
 from official_bert.io import files, json_files, progress, tables
-from official_bert.options import Predict, cli
+from official_bert.options import Predict
 from official_bert.sources import task_file
 from official_bert.tasks.task import Input, Task
 
-if TYPE_CHECKING:
-    from official_bert.inference.masked_lm import FillMask, Scorer
-
-    Answerer = Predictor | FillMask | Scorer
-
 _READ_SIZE = 1 << 20  # Bytes of standard input.
+
+Answerer = Predictor | FillMask | Scorer
 
 
 class Item(NamedTuple):
@@ -33,23 +33,23 @@ class Item(NamedTuple):
     shown: Any
 
 
-def load(options: Predict) -> "Answerer":
+def load(options: Predict) -> Answerer:
     """Loads the model that the flags name."""
-    with cli.quiet_imports():
-        from official_bert.inference import masked_lm, trained_models
+    choice = EngineChoice(options.engine, options.precision)
+    model_files, size = options.model_files, options.batch_size
     if options.is_masked_lm:
-        model, tokenizer = trained_models.load_masked_lm(options.model_files)
-        size = options.batch_size
+        model, tokenizer, engine = engine_choice.load_masked_lm(
+            model_files, choice
+        )
         if options.score:
-            return masked_lm.Scorer(model, tokenizer, size)
-        return masked_lm.FillMask(model, tokenizer, options.top_k, size)
-    if options.model_dir:
-        finetuned = trained_models.load_finetuned(options.model_dir)
-    else:
-        finetuned = trained_models.load_huggingface(options.model_files)
+            return Scorer(model, tokenizer, size, engine)
+        return FillMask(model, tokenizer, options.top_k, size, engine)
+    finetuned, engine = engine_choice.load_finetuned(
+        model_files, choice, options.model_dir
+    )
     task = finetuned.task.with_predict_options(options)
     finetuned = finetuned._replace(task=task)
-    return Predictor(finetuned, batch_size=options.batch_size)
+    return Predictor(finetuned, batch_size=size, engine=engine)
 
 
 def run(options: Predict) -> None:

@@ -1,21 +1,21 @@
 """Masked language models: predict masked tokens, and score texts."""
 
-import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-import keras
 import numpy as np
-import tensorflow as tf
 
 from official_bert.errors import InputError, quoted
-from official_bert.inference import trained_models
 from official_bert.inputs import padding, text_inputs
-from official_bert.modeling.pretraining_model import PretrainingModel
+from official_bert.inputs.schemas import Feature, text_schema
 from official_bert.options import Predict
+from official_bert.tasks import probabilities
+from official_bert.tasks.engines import Engine
 from official_bert.tokenization import Tokenizer
+
+MASK = "[MASK]"
 
 # The number of sequences in memory in scoring, which makes one per token.
 _BLOCK = 4096
@@ -29,28 +29,31 @@ class MaskedText(NamedTuple):
 
 
 class MaskedLanguageModel:
-    """A pre-trained model, and a tokenizer that keeps [MASK] whole."""
+    """A pre-trained model, and a tokenizer that keeps [MASK] whole.
+
+    `model` is a `PretrainingModel`. If given, an `engine` computes the logits
+    instead; then only the config of `model` is used, and TensorFlow is not
+    imported.
+    """
 
     def __init__(
         self,
-        model: PretrainingModel,
+        model: Any,
         tokenizer: Tokenizer,
         batch_size: int = 32,
+        engine: Engine | None = None,
     ) -> None:
-        self.model = model
+        self.config = model.config
         self.tokenizer = tokenizer
         self.batch_size = batch_size
-        self.mask_id = tokenizer.vocab[trained_models.MASK]
+        self.mask_id = tokenizer.vocab[MASK]
         self._special_ids = text_inputs.special_ids(tokenizer.vocab)
         # The embedding table may have more rows than the vocabulary has tokens.
         self._token_ids = [i for token, i in tokenizer.vocab.items() if token]
-        bias = np.full(model.config.vocab_size, -np.inf, np.float32)
+        bias = np.full(self.config.vocab_size, -np.inf, np.float32)
         bias[self._token_ids] = 0.0
-        self._vocabulary_bias = tf.constant(bias)
-        ids = tf.TensorSpec([None, None], tf.int32)
-        self._compiled = tf.function(
-            self._run, input_signature=[ids] * 3, autograph=False
-        )
+        self._vocabulary_bias = bias
+        self._engine = engine or _keras_engine(model)
 
     def read_inputs(self, options: Predict) -> None:
         """Every line of an input file is an example; see `Task.read_inputs`."""
@@ -69,7 +72,7 @@ class MaskedLanguageModel:
             )
         [words] = self.tokenizer.tokenize_lines_to_ids([text])
         ids = [self._special_ids.cls, *words, self._special_ids.sep]
-        max_length = self.model.config.max_position_embeddings
+        max_length = self.config.max_position_embeddings
         if len(ids) > max_length:
             raise InputError(
                 f"{where}: {len(ids)} tokens, with [CLS] and [SEP], exceed the "
@@ -85,28 +88,48 @@ class MaskedLanguageModel:
         A batch has the indices of its texts, and the log-probabilities of all
         tokens, float32 [B, P, V]. Texts with fewer than P positions are padded.
         """
-        pad = functools.partial(keras.utils.pad_sequences, padding="post")
 
-        def predict(indices: list[int]) -> Any:
+        def predict(indices: list[int]) -> np.ndarray:
             batch = [texts[index] for index in indices]
-            return self._compiled(
-                pad([text.ids for text in batch]),
-                pad([[1] * len(text.ids) for text in batch]),
-                pad([text.positions for text in batch]),
-            )
+            length = lengths[indices[0]]
+            most = max(len(text.positions) for text in batch)
+            schema = {
+                **text_schema(length),
+                "masked_lm_positions": Feature(most),
+            }
+            rows = [
+                {
+                    "input_ids": text.ids,
+                    "input_mask": [1] * len(text.ids),
+                    "segment_ids": [0] * len(text.ids),
+                    "masked_lm_positions": text.positions,
+                }
+                for text in batch
+            ]
+            inputs = padding.pad_batch(schema, rows, length, len(rows))
+            [logits] = self._engine(inputs)
+            return probabilities.log_softmax(logits + self._vocabulary_bias)
 
         lengths = [len(text.ids) for text in texts]
         return padding.map_batches(predict, lengths, self.batch_size)
 
-    def _run(self, input_ids: Any, input_mask: Any, positions: Any) -> Any:
-        batch = {
-            "input_ids": input_ids,
-            "input_mask": input_mask,
-            "segment_ids": tf.zeros_like(input_ids),
-            "masked_lm_positions": positions,
-        }
-        logits = self.model(batch).masked_lm_logits
-        return tf.nn.log_softmax(logits + self._vocabulary_bias)
+
+def _keras_engine(model: Any) -> Engine:
+    import tensorflow as tf
+
+    ids = tf.TensorSpec([None, None], tf.int32)
+    schema = {**text_schema(0), "masked_lm_positions": Feature(0)}
+    compiled = tf.function(
+        lambda batch: model(batch).masked_lm_logits,
+        input_signature=[dict.fromkeys(schema, ids)],
+        autograph=False,
+    )
+
+    def compute(batch: dict[str, np.ndarray]) -> list[np.ndarray]:
+        tensors = {name: tf.constant(values) for name, values in batch.items()}
+        return [compiled(tensors).numpy()]
+
+    return compute
 
 
 class Guess(NamedTuple):
@@ -124,12 +147,13 @@ class FillMask(MaskedLanguageModel):
 
     def __init__(
         self,
-        model: PretrainingModel,
+        model: Any,
         tokenizer: Tokenizer,
         num_guesses: int = 5,
         batch_size: int = 32,
+        engine: Engine | None = None,
     ) -> None:
-        super().__init__(model, tokenizer, batch_size)
+        super().__init__(model, tokenizer, batch_size, engine)
         if num_guesses < 1:
             raise InputError(
                 f"`num_guesses` must be at least 1. Received: {num_guesses}."
@@ -154,17 +178,20 @@ class FillMask(MaskedLanguageModel):
         """Returns guesses, best first, for each [MASK] of each text."""
         guesses: list[list[list[Guess]]] = [[] for _ in examples]
         for indices, log_probabilities in self.log_probabilities(examples):
-            best = tf.math.top_k(log_probabilities, self._num_guesses)
-            probabilities = tf.exp(best.values).numpy().tolist()
-            ids = best.indices.numpy().tolist()
-            for row, index in enumerate(indices):
-                for blank in range(len(examples[index].positions)):
-                    tokens = self.tokenizer.convert_ids_to_tokens(
-                        ids[row][blank]
-                    )
-                    ranked = map(Guess, tokens, probabilities[row][blank])
-                    guesses[index].append(list(ranked))
+            for row, index in zip(log_probabilities, indices, strict=True):
+                num_blanks = len(examples[index].positions)
+                guesses[index] = [
+                    self._best(scores) for scores in row[:num_blanks]
+                ]
         return guesses
+
+    def _best(self, scores: np.ndarray) -> list[Guess]:
+        """Returns the best guesses of the log-probabilities [V]."""
+        best = np.argpartition(-scores, self._num_guesses - 1)
+        best = np.sort(best[: self._num_guesses])
+        best = best[np.argsort(-scores[best], kind="stable")]
+        tokens = self.tokenizer.convert_ids_to_tokens(best.tolist())
+        return list(map(Guess, tokens, np.exp(scores[best]).tolist()))
 
     def answer(self, examples: Sequence[MaskedText]) -> list[dict[str, Any]]:
         """Returns {"guesses": [[{"token", "probability"}, ...], ...]}."""
@@ -214,7 +241,7 @@ class Scorer(MaskedLanguageModel):
                 self._mask(examples[n], position) for n, position in block
             ]
             for indices, log_probabilities in self.log_probabilities(masked):
-                rows = log_probabilities[:, 0].numpy()
+                rows = log_probabilities[:, 0]
                 for index, row in zip(indices, rows, strict=True):
                     n, position = block[index]
                     totals[n] += float(row[examples[n][position]])
@@ -234,7 +261,7 @@ class Scorer(MaskedLanguageModel):
 
 
 def fill(
-    model: PretrainingModel,
+    model: Any,
     tokenizer: Tokenizer,
     text: str,
     num_guesses: int = 5,

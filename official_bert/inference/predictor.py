@@ -61,16 +61,34 @@ class Predictor:
 
     @classmethod
     def from_dir(
-        cls, output_dir: str | os.PathLike[str], *, batch_size: int = 32
+        cls,
+        output_dir: str | os.PathLike[str],
+        *,
+        batch_size: int = 32,
+        engine: str = "auto",
+        precision: str = "auto",
     ) -> "Predictor":
         """Loads the best checkpoint of a fine-tuning run, or the newest.
 
-        Raises `InputError` if a file is missing or damaged.
-        """
-        from official_bert.inference.trained_models import load_finetuned
+        Args:
+            output_dir: A run directory, or a model exported for OpenVINO.
+            batch_size: Sequences per step.
+            engine: "tensorflow", "openvino" or "auto", like `--engine` of
+                `predict.py`.
+            precision: "float32", "bfloat16" or "auto", like `--precision`.
 
-        finetuned = load_finetuned(os.fspath(output_dir))
-        return cls(finetuned, batch_size=batch_size)
+        Raises:
+            InputError: A file is missing or damaged.
+        """
+        from official_bert.inference import engine_choice
+
+        directory = os.fspath(output_dir)
+        finetuned, loaded = engine_choice.load_finetuned(
+            pretrained.run_files(directory),
+            engine_choice.EngineChoice(engine, precision),
+            directory,
+        )
+        return cls(finetuned, batch_size=batch_size, engine=loaded)
 
     @classmethod
     def from_pretrained(

@@ -9,6 +9,7 @@ import tensorflow as tf
 from official_bert import tasks
 from official_bert.errors import InputError
 from official_bert.hub import HubBert
+from official_bert.inference.masked_lm import MASK
 from official_bert.inputs import text_inputs
 from official_bert.modeling.encoder import Bert, BertOutput
 from official_bert.modeling.finetuning_models import build_model
@@ -24,8 +25,6 @@ from official_bert.sources.model import Model, match
 from official_bert.sources.pretrained import ModelFiles
 from official_bert.tasks.task import FinetunedModel, TransformersModel
 from official_bert.tokenization import Tokenizer
-
-MASK = "[MASK]"
 
 
 def load_weights(

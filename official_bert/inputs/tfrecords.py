@@ -13,8 +13,10 @@ A `tf.train.Example` is a tree of messages, each a tag, its size and content::
     Example     \n SIZE features
     features    \n SIZE entry ...                 sorted by name
     entry       \n SIZE (\n SIZE name) (\x12 SIZE feature)
-    feature     \x1a SIZE int64_list              or \x12 SIZE float_list
+    feature     \x1a SIZE int64_list              or \x12 SIZE float_list,
+                                                  or \n SIZE bytes_list
     int64_list  \n SIZE values                    float_list: the same
+    bytes_list  \n SIZE value ...
 
 Floats have four bytes. Sizes and integers are base-128 varints, see
 protobuf.dev/programming-guides/encoding.
@@ -44,8 +46,8 @@ def encode_examples(
 ) -> Iterator[bytes]:
     """Yields the serialized `tf.train.Example` of each row of arrays.
 
-    `columns` is {name: int or float32 [N, length]}, with length > 0. Protobuf's
-    deterministic serialization gives the same bytes.
+    `columns` is {name: [N, length]}, with length > 0: int, float32, or `bytes`
+    as objects. Protobuf's deterministic serialization gives the same bytes.
     """
     names = sorted(columns, key=str.encode)
     encoded = [_encode_feature(name, columns[name]) for name in names]
@@ -56,14 +58,23 @@ def encode_examples(
 
 def _encode_feature(name: str, values: npt.NDArray[Any]) -> list[bytes]:
     """Returns the `entry` message (see above) of each row."""
-    tag = _FIELD_3
-    if values.dtype == np.float32:
-        tag, rows = _FIELD_2, [row.tobytes() for row in values.astype("<f4")]
+    # From the inside out.
+    tags: tuple[bytes, ...] = (_FIELD_1, _FIELD_3, _FIELD_2)
+    if values.dtype == np.object_:
+        tags = (_FIELD_1, _FIELD_2)
+        rows = [b"".join(map(_sized, row)) for row in values]
+    elif values.dtype == np.float32:
+        tags = (_FIELD_1, _FIELD_2, _FIELD_2)
+        rows = [row.tobytes() for row in values.astype("<f4")]
     elif values.min(initial=0) >= 0 and values.max(initial=0) < 128:
         rows = [row.tobytes() for row in values.astype(np.uint8)]
     else:
         rows = _varints(values)
-    return [_entry_header(name, tag, len(row)) + row for row in rows]
+    return [_entry_header(name, tags, len(row)) + row for row in rows]
+
+
+def _sized(value: bytes) -> bytes:
+    return _FIELD_1 + _varint(len(value)) + value
 
 
 def _varints(values: npt.NDArray[Any]) -> list[bytes]:
@@ -89,13 +100,12 @@ def _varints(values: npt.NDArray[Any]) -> list[bytes]:
 
 
 @functools.lru_cache(maxsize=2**14)
-def _entry_header(name: str, list_tag: bytes, size: int) -> bytes:
+def _entry_header(name: str, tags: tuple[bytes, ...], size: int) -> bytes:
     """Returns the bytes before `size` bytes of values in an entry."""
     header = b""
-    for tag in (_FIELD_1, list_tag, _FIELD_2):  # From the inside out.
+    for tag in tags:
         header = tag + _varint(len(header) + size) + header
-    key = name.encode()
-    header = _FIELD_1 + _varint(len(key)) + key + header
+    header = _sized(name.encode()) + header
     return _FIELD_1 + _varint(len(header) + size) + header
 
 

@@ -20,6 +20,8 @@ from official_bert.sources.heads import CLASSIFIERS
 
 _Options = TypeVar("_Options", bound="ConvertCheckpoint")
 
+OPENVINO = "openvino"  # A value of --to, and the package that it needs.
+
 
 class ConvertCheckpoint(Options, heading="Model"):
     """Options of `convert_checkpoint.py`."""
@@ -31,8 +33,12 @@ class ConvertCheckpoint(Options, heading="Model"):
     )
     output: str = option("The directory to write; new or empty.")
     to: str = option(
-        "The output format. tf1: a checkpoint bert_model.ckpt, as released.",
-        choices=[row.name for row in FORMATS.values() if row.is_output],
+        "The output format. tf1: a checkpoint bert_model.ckpt, as released. "
+        "openvino: for prediction on CPUs without TensorFlow.",
+        choices=[
+            *(row.name for row in FORMATS.values() if row.is_output),
+            OPENVINO,
+        ],
     )
     input_format: str = choice(
         "The format of --input; auto: detected from its files.",
@@ -99,9 +105,9 @@ class ConvertCheckpoint(Options, heading="Model"):
         super()._check()
         detected = self.source.format
         self._check_formats(detected.name)
-        for package in filter(
-            None, (detected.package, FORMATS[self.to].package)
-        ):
+        row = FORMATS.get(self.to)
+        needed = (detected.package, row.package if row else OPENVINO)
+        for package in filter(None, needed):
             self.require("to", checks.installed(package))
         if files.is_remote(self.output):
             raise self.error("output", "must be a local directory.")

@@ -11,6 +11,7 @@ from official_bert.options.checks import (
     require_outputs,
     seekable_file,
 )
+from official_bert.options.engine import EngineOptions
 from official_bert.options.flags import (
     LEGACY,
     choice,
@@ -28,7 +29,7 @@ _FORMATS = {".npy": "npy", ".tfrecord": "tfrecord", ".tf_record": "tfrecord"}
 _Options = TypeVar("_Options", bound="ExtractFeatures")
 
 
-class ExtractFeatures(NamedModel, heading="Data"):
+class ExtractFeatures(NamedModel, EngineOptions, heading="Data"):
     """Options of `extract_features.py`."""
 
     input_file: str = file_option(

@@ -151,6 +151,14 @@ class FinetuningOptions(TrainingOptions, heading="Training", common=False):
     export_tflite: bool = switch(
         "Whether to also export model.tflite.", needs="do_export", **PER_COMMAND
     )
+    export_openvino: bool = switch(
+        "Export for OpenVINO, not for TensorFlow Serving. The default of "
+        "--export_dir is then export_openvino/ in --output_dir.",
+        needs="do_export",
+        conflicts=("export_tflite",),
+        check=installed("openvino"),
+        **PER_COMMAND,
+    )
 
     def _complete(self: _Options) -> _Options:
         """Fills in the options of the earlier run in --output_dir."""
@@ -232,7 +240,8 @@ class FinetuningOptions(TrainingOptions, heading="Training", common=False):
     @property
     def serving_dir(self) -> str:
         """The directory of the exported versions."""
-        return self.export_dir or os.path.join(self.output_dir, "export")
+        name = "export_openvino" if self.export_openvino else "export"
+        return self.export_dir or os.path.join(self.output_dir, name)
 
     def _check(self) -> None:
         super()._check()
@@ -277,7 +286,7 @@ class FinetuningOptions(TrainingOptions, heading="Training", common=False):
                 raise self.error("freeze", message)
 
     def _check_export(self) -> None:
-        if self.export_text:
+        if self.export_text and not self.export_openvino:
             self.require("export_text", installed("tensorflow_text"))
         if self.export_tflite and self.bilstm_units:
             message = f"does not support --bilstm_size={self.bilstm_units}."

@@ -183,7 +183,9 @@ def require_model_files(model_files: ModelFiles) -> None:
     checkpoint = model_files.init_checkpoint
     config.require_same_direction(checkpoint)
     files.require(model_files.vocab_file, "--vocab_file")
-    if message := existing_checkpoint(checkpoint):
+    exported = os.path.join(checkpoint, file_names.OPENVINO)
+    message = existing_checkpoint(checkpoint)
+    if message and not files.exists(exported):
         raise InputError(f"--init_checkpoint={checkpoint} {message}")
     validate_case_matches_checkpoint(model_files.do_lower_case, checkpoint)
 

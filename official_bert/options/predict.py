@@ -8,13 +8,14 @@ from official_bert.options.checks import (
     file_option,
     require_outputs,
 )
+from official_bert.options.engine import EngineOptions
 from official_bert.options.flags import choice, optional, positive, switch
 from official_bert.options.model_source import MODEL_FILES, ModelOptions
 from official_bert.sources import heads, task_file
 from official_bert.sources.formats.huggingface import files as huggingface_files
 
 
-class Predict(ModelOptions, heading="Model"):
+class Predict(ModelOptions, EngineOptions, heading="Model"):
     """Options of `predict.py`."""
 
     model: str | None = optional(
@@ -24,7 +25,8 @@ class Predict(ModelOptions, heading="Model"):
     )
     model_dir: str | None = optional(
         "The --output_dir of run_classifier.py, run_classifier_with_tfhub.py "
-        "or run_squad.py; with --fill_mask and --score, of run_pretraining.py.",
+        "or run_squad.py, or a model exported for OpenVINO; with --fill_mask "
+        "and --score, of run_pretraining.py.",
         conflicts=MODEL_FILES,
     )
     input_file: str = file_option(

@@ -14,6 +14,10 @@ RELEASED_PREFIX = "bert_model.ckpt"  # The checkpoints that Google released.
 RESUME_STATE = ".resume.json"  # The suffix of a file beside a checkpoint.
 BEST = "best"  # Directory of the checkpoint with the best evaluation.
 
+# A model for OpenVINO, and the directory of those that were converted from the
+# checkpoint beside it.
+OPENVINO, CONVERTED = "model.xml", "openvino"
+
 # The run.
 LOCK = "run.lock"
 TRAIN_OPTIONS, EVAL_OPTIONS = "train_options.json", "eval_options.json"

@@ -10,6 +10,14 @@ def softmax(logits: np.ndarray) -> np.ndarray:
     return shares
 
 
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    """Returns the logarithm of the softmax over the last axis, [..., C]."""
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    totals = np.exp(shifted).sum(axis=-1, keepdims=True)
+    result: np.ndarray = shifted - np.log(totals)
+    return result
+
+
 def sigmoid(logits: np.ndarray) -> np.ndarray:
     """Returns 1 / (1 + exp(-x)) of each element, without overflow."""
     powers = np.exp(-np.abs(logits))

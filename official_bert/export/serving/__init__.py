@@ -13,8 +13,7 @@ import os
 import tensorflow as tf
 from absl import logging
 
-from official_bert.errors import InputError
-from official_bert.export import saved_model
+from official_bert.export import openvino, saved_model
 from official_bert.export.graph_tokenizer import GraphTokenizer
 from official_bert.export.serving import tflite
 from official_bert.export.serving.signatures import (
@@ -25,7 +24,6 @@ from official_bert.export.serving.signatures import (
 from official_bert.export.serving.squad_signatures import SquadSignatures
 from official_bert.export.serving.tagging_signatures import TaggingSignatures
 from official_bert.io import files, json_files
-from official_bert.modeling.encoder import Bert
 from official_bert.runs import file_names
 from official_bert.sources import task_file
 from official_bert.tasks.task import FinetunedModel
@@ -46,6 +44,7 @@ def export(
     *,
     export_text: bool = True,
     export_tflite: bool = False,
+    export_openvino: bool = False,
 ) -> str:
     """Writes a new version in `export_dir`, and returns its directory.
 
@@ -56,17 +55,18 @@ def export(
 
     Signatures for text need `tensorflow_text` wherever the model is loaded.
     Without `export_text`, `serving_default` is `ids`. `export_tflite` also
-    writes `model.tflite`. An interrupted export leaves no version behind.
+    writes `model.tflite`. With `export_openvino`, the version only has the
+    files of `export.openvino`. An interrupted export leaves no version behind.
     Raises `InputError` if the directory cannot be written, or the model cannot
     be exported.
     """
-    if not isinstance(finetuned.model.bert, Bert):
-        # The functions of a Hub module depend on the directory it came from.
-        raise InputError(
-            "--do_export: models on third-party TF Hub modules cannot be "
-            "exported. Fine-tune from a checkpoint, or from a module that "
-            "export_tfhub.py wrote."
-        )
+    openvino.require_exportable(finetuned)
+    files.make_directory(export_dir)
+    path = os.path.join(export_dir, str(_next_version(export_dir)))
+    if export_openvino:
+        gap = openvino.write_finetuned(finetuned, path)
+        logging.info("Exported %s. Logits differ by at most %.2g", path, gap)
+        return path
     signatures = make_signatures(finetuned, export_text)
     logging.info("Exporting a model for serving; this takes a while")
     module = tf.Module()
@@ -85,8 +85,6 @@ def export(
         extra_files["assets/labels.txt"] = text.encode()
     if export_tflite:
         extra_files["model.tflite"] = tflite.convert(signatures, module)
-    files.make_directory(export_dir)
-    path = os.path.join(export_dir, str(_next_version(export_dir)))
     functions = signatures.all()
     saved_model.write(module, path, functions, extra_files)
     logging.info("Exported %s: %s", path, ", ".join(sorted(functions)))

@@ -1,0 +1,271 @@
+"""Loads models with an engine that runs them: TensorFlow or OpenVINO.
+
+TensorFlow is imported only if it runs the model, or to convert it. A model for
+OpenVINO is an export, see `export.openvino`, or it is converted from a
+checkpoint. In a run directory, it is kept beside the checkpoint::
+
+    RUN/openvino/finetuned/     or masked_lm, encoder: an export
+                 SOURCE.txt     the checkpoint it was converted from
+"""
+
+import atexit
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from absl import logging
+
+from official_bert import tasks
+from official_bert.config import BertConfig
+from official_bert.errors import InputError, missing_package
+from official_bert.inference import openvino_engine
+from official_bert.inference.masked_lm import MASK
+from official_bert.inference.openvino_engine import OpenVinoEngine
+from official_bert.io import files
+from official_bert.options import cli
+from official_bert.runs import file_names
+from official_bert.runs.directory import RunDirectory
+from official_bert.sources import checkpoint_paths, task_file
+from official_bert.sources.pretrained import ModelFiles, run_files
+from official_bert.tasks.engines import Engine
+from official_bert.tasks.task import FinetunedModel
+from official_bert.tokenization import Tokenizer
+
+_SOURCE = "SOURCE.txt"
+
+
+class EngineChoice(NamedTuple):
+    """The values of `--engine` and `--precision`."""
+
+    engine: str = "auto"  # "auto", "tensorflow" or "openvino".
+    precision: str = "auto"  # "auto", "float32" or "bfloat16".
+
+
+class PretrainedConfig(NamedTuple):
+    """Stands for a model that an engine runs."""
+
+    config: BertConfig
+
+
+def load_finetuned(
+    model_files: ModelFiles,
+    choice: EngineChoice,
+    run_directory: str | None = None,
+) -> tuple[FinetunedModel, Engine | None]:
+    """Loads the model of a run or, without a directory, one of transformers.
+
+    The engine is None for TensorFlow; for OpenVINO, the model is None.
+    """
+
+    def load() -> FinetunedModel:
+        with cli.quiet_imports():
+            from official_bert.inference import trained_models
+
+        if run_directory:
+            return trained_models.load_finetuned(run_directory)
+        return trained_models.load_huggingface(model_files)
+
+    def convert(directory: str) -> None:
+        finetuned = load()  # Before other imports of TensorFlow.
+        from official_bert.export import openvino
+
+        openvino.write_finetuned(finetuned, directory)
+
+    directory = _find(model_files, "finetuned", choice, convert)
+    if directory is None:
+        return load(), None
+    engine = OpenVinoEngine(directory, ["logits"], choice.precision)
+    task, length = tasks.load(task_file.read(directory), directory)
+    tokenizer = _load_tokenizer(run_files(directory))
+    return FinetunedModel(task, None, tokenizer, length), engine
+
+
+def load_masked_lm(
+    model_files: ModelFiles, choice: EngineChoice
+) -> tuple[Any, Tokenizer, Engine | None]:
+    """Loads a pre-trained model and a tokenizer that keeps [MASK] whole.
+
+    The engine is None for TensorFlow. For OpenVINO, the model has only a
+    config.
+    """
+
+    def load() -> tuple[Any, Tokenizer]:
+        with cli.quiet_imports():
+            from official_bert.inference import trained_models
+
+        return trained_models.load_masked_lm(model_files)
+
+    def convert(directory: str) -> None:
+        model, tokenizer = load()
+        from official_bert.export import openvino
+
+        openvino.write_pretrained(model, tokenizer, directory)
+
+    directory = _find(model_files, "masked_lm", choice, convert)
+    if directory is None:
+        return *load(), None
+    engine = OpenVinoEngine(directory, ["masked_lm_logits"], choice.precision)
+    model = PretrainedConfig(model_files.config)
+    return model, _load_tokenizer(model_files, (MASK,)), engine
+
+
+def load_encoder(
+    model_files: ModelFiles, layers: Sequence[int], choice: EngineChoice
+) -> tuple[Engine, Tokenizer]:
+    """Loads BERT without heads; the engine computes layers [B, S, H].
+
+    `layers` counts from 0.
+    """
+
+    def load() -> Any:
+        with cli.quiet_imports():
+            from official_bert.inference import trained_models
+
+        return trained_models.load_encoder(model_files)
+
+    def convert(directory: str) -> None:
+        bert, tokenizer, _ = load()
+        from official_bert.export import openvino
+
+        openvino.write_pretrained(bert, tokenizer, directory)
+
+    directory = _find(model_files, "encoder", choice, convert)
+    if directory is None:
+        bert, tokenizer, _ = load()
+        return _keras_layers(bert, layers), tokenizer
+    names = list(map(openvino_engine.layer_name, layers))
+    engine = OpenVinoEngine(directory, names, choice.precision)
+    return engine, _load_tokenizer(model_files)
+
+
+def _keras_layers(bert: Any, layers: Sequence[int]) -> Engine:
+    import tensorflow as tf
+
+    ids = tf.TensorSpec([None, None], tf.int32)
+
+    def run(batch: dict[str, Any]) -> list[Any]:
+        outputs = bert(**batch).encoder_outputs
+        return [outputs[number] for number in layers]
+
+    names = ("input_ids", "input_mask", "segment_ids")
+    compiled = tf.function(
+        run, input_signature=[dict.fromkeys(names, ids)], autograph=False
+    )
+    return lambda batch: [
+        vectors.numpy()
+        for vectors in compiled(
+            {name: tf.constant(values) for name, values in batch.items()}
+        )
+    ]
+
+
+def _load_tokenizer(
+    model_files: ModelFiles, never_split: tuple[str, ...] = ()
+) -> Tokenizer:
+    path = model_files.vocab_file
+    tokenizer = Tokenizer(path, model_files.do_lower_case, never_split)
+    model_files.config.require_vocabulary(tokenizer.vocab, path)
+    return tokenizer
+
+
+def _find(
+    model_files: ModelFiles,
+    kind: str,
+    choice: EngineChoice,
+    convert: Callable[[str], None],
+) -> str | None:
+    """Returns the directory of the model for OpenVINO; None for TensorFlow.
+
+    `convert` writes the model to a directory. Raises `InputError` if the choice
+    does not fit the model.
+    """
+    directory = _find_export(model_files, kind, choice.engine, convert)
+    if directory:
+        precision = choice.precision.replace("auto", "float32")
+        logging.info("Engine: OpenVINO, %s: %s", precision, directory)
+        return directory
+    if choice.precision == "bfloat16":
+        raise InputError(
+            "--precision=bfloat16 needs OpenVINO. Add --engine=openvino."
+        )
+    logging.info("Engine: TensorFlow")
+    return None
+
+
+def _find_export(
+    model_files: ModelFiles,
+    kind: str,
+    engine: str,
+    convert: Callable[[str], None],
+) -> str | None:
+    if engine not in ("auto", "tensorflow", "openvino"):
+        raise InputError(
+            "`engine` must be auto, tensorflow or openvino. Received: "
+            f"{engine!r}."
+        )
+    checkpoint = model_files.init_checkpoint
+    problem = missing_package("openvino")
+    if openvino_engine.is_export(checkpoint):
+        if engine == "tensorflow":
+            raise InputError(
+                f"--engine=tensorflow: {checkpoint} is an OpenVINO model, "
+                "without a checkpoint. Omit the flag."
+            )
+        if problem:
+            raise InputError(f"{checkpoint}: an OpenVINO model {problem}")
+        return checkpoint
+    if engine == "tensorflow" or (engine == "auto" and problem):
+        return None
+    if problem:
+        raise InputError(f"--engine=openvino {problem}")
+    directory = checkpoint
+    if not files.list_directory(checkpoint):
+        directory = os.path.dirname(checkpoint)
+    kept = os.path.join(directory, file_names.CONVERTED, kind)
+    source = _describe_source(model_files, directory)
+    path = os.path.join(kept, _SOURCE)
+    if files.exists(path) and files.read_text(path) == source:
+        return kept
+    if engine == "auto":
+        return None
+    if not _can_keep(directory):
+        kept = os.path.join(tempfile.mkdtemp(), kind)
+        atexit.register(files.remove_directory, os.path.dirname(kept))
+        logging.info(
+            "Converting the model. To convert it only once, use "
+            "convert_checkpoint.py --to=openvino"
+        )
+    else:
+        logging.info("Converting the model; it is kept in %s", kept)
+    files.make_directory(os.path.dirname(kept))
+    convert(kept)
+    files.write_text(os.path.join(kept, _SOURCE), source)
+    return kept
+
+
+def _can_keep(directory: str) -> bool:
+    """Whether converted models are kept in a directory: a run, and writable."""
+    parent = os.path.dirname(os.path.abspath(directory))
+    is_run = any(RunDirectory(d).is_of_run for d in (directory, parent))
+    is_local = not files.is_remote(directory)
+    return is_run and is_local and os.access(directory, os.W_OK)
+
+
+def _describe_source(model_files: ModelFiles, directory: str) -> str:
+    """Returns a text that changes with the checkpoint and the model's files.
+
+    An index of a checkpoint has the checksums of all weights.
+    """
+    paths = [
+        os.path.join(directory, name)
+        for name in files.list_directory(directory)
+        if name == file_names.CHECKPOINT_LIST or name.endswith(file_names.INDEX)
+    ]
+    paths += [model_files.bert_config_file, model_files.vocab_file]
+    task = checkpoint_paths.beside(directory, file_names.TASK)
+    lines = [f"do_lower_case: {model_files.do_lower_case}"]
+    for path in filter(None, [*paths, task]):
+        if files.exists(path):
+            lines.append(files.fingerprint(path))
+    return "".join(f"{line}\n" for line in lines)

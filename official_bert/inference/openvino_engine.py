@@ -1,0 +1,122 @@
+"""Runs models that were converted for OpenVINO, without TensorFlow."""
+
+import collections
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from official_bert.errors import InputError, first_line, listed
+from official_bert.io import files
+from official_bert.runs import file_names
+
+# {value of --precision: OpenVINO's name}.
+_PRECISIONS = {"auto": "f32", "float32": "f32", "bfloat16": "bf16"}
+
+# OpenVINO imports its converter, which sends statistics of usage over the
+# network. Its core converts models too.
+_CONVERTER = "openvino.tools.ovc"
+
+
+def layer_name(layer: int) -> str:
+    """Returns the name of the output of a layer, counted from 0."""
+    return f"layer_{layer}"
+
+
+def import_openvino() -> Any:
+    """Returns the package `openvino`, without the function `convert_model`.
+
+    If the process has already imported `openvino`, nothing changes.
+    """
+    is_hidden = not {"openvino", _CONVERTER} & sys.modules.keys()
+    if is_hidden:
+        sys.modules[_CONVERTER] = None  # type: ignore[assignment]
+    try:
+        import openvino
+    finally:
+        if is_hidden:
+            del sys.modules[_CONVERTER]
+    return openvino
+
+
+class OpenVinoEngine:
+    """Computes outputs of a converted model; an `engines.Engine`.
+
+    Several threads may call it at the same time; each call uses all cores.
+
+    Args:
+        directory: A directory that `export.openvino` wrote.
+        outputs: The names of the outputs to compute, in order.
+        precision: "auto", "float32" or "bfloat16": the precision of
+            computation. Outputs are float32. "auto" is float32.
+
+    Raises:
+        InputError: The model is damaged, or lacks an output.
+    """
+
+    def __init__(
+        self, directory: str, outputs: Sequence[str], precision: str = "auto"
+    ) -> None:
+        openvino = import_openvino()
+        path = os.path.join(directory, file_names.OPENVINO)
+        core = openvino.Core()
+        try:
+            model = core.read_model(path)
+            by_name = {output.any_name: output for output in model.outputs}
+            missing = [name for name in outputs if name not in by_name]
+            if missing:
+                raise InputError(
+                    f"{path}: this model computes {listed(by_name)}, not "
+                    f"{missing[0]}. For feature vectors, convert a checkpoint "
+                    "with convert_checkpoint.py --to=openvino --skip=^cls; for "
+                    "masked words, without --skip."
+                )
+            # Only what these outputs need is computed.
+            order = list(dict.fromkeys(outputs))
+            results = [by_name[name] for name in order]
+            self._compiled = core.compile_model(
+                openvino.Model(results, model.get_parameters()),
+                "CPU",
+                {
+                    "INFERENCE_PRECISION_HINT": _PRECISIONS[precision],
+                    "PERFORMANCE_HINT": "LATENCY",
+                },
+            )
+        except RuntimeError as error:
+            raise InputError(
+                f"{path} or its .bin file is damaged, or OpenVINO cannot run "
+                f"it: {first_line(error)} Export the model again."
+            ) from error
+        self._order = [order.index(name) for name in outputs]
+        self._inputs = [port.any_name for port in self._compiled.inputs]
+        self._idle = collections.deque[Any]()  # Requests that are not running.
+        self._first_call, self._has_run = threading.Lock(), False
+
+    def __call__(self, batch: dict[str, np.ndarray]) -> list[np.ndarray]:
+        """Returns the outputs of a batch; other entries of it are ignored."""
+        if self._has_run:
+            return self._run(batch)
+        # OpenVINO initializes static variables in the first call. Two threads
+        # would wait for each other, for Python's lock and for a variable.
+        with self._first_call:
+            outputs = self._run(batch)
+        self._has_run = True
+        return outputs
+
+    def _run(self, batch: dict[str, np.ndarray]) -> list[np.ndarray]:
+        try:
+            request = self._idle.pop()
+        except IndexError:
+            request = self._compiled.create_infer_request()
+        inputs = {name: batch[name] for name in self._inputs}
+        results = list(request.infer(inputs).values())
+        self._idle.append(request)
+        return [results[index] for index in self._order]
+
+
+def is_export(directory: str) -> bool:
+    """Whether a directory has a converted model."""
+    return files.exists(os.path.join(directory, file_names.OPENVINO))

@@ -1,0 +1,395 @@
+"""OpenVINO gives TensorFlow's answers, without TensorFlow."""
+
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+from absl import logging
+from support import tiny
+from support.processes import run_python
+from support.run_outputs import read_json_lines
+
+from official_bert.commands import (
+    convert_checkpoint,
+    extract_features,
+    predict,
+)
+from official_bert.errors import InputError
+from official_bert.export import openvino, serving
+from official_bert.inference import engine_choice
+from official_bert.inference.predictor import Predictor
+from official_bert.inference.trained_models import load_finetuned
+from official_bert.options import ConvertCheckpoint, ExtractFeatures, Predict
+from official_bert.sources.heads import PoolingHead
+from official_bert.tasks.choice import ChoiceTask
+from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks.squad.decoding import DecodingOptions
+from official_bert.tasks.squad.task import SquadTask
+from official_bert.tasks.tagging import TaggingTask
+from official_bert.tasks.text import TextTask
+
+pytest.importorskip("openvino", reason="needs the extra openvino")
+
+TEXTS = tiny.texts(20, 1, longest=23)
+PAIRS = [[a, b] for a, b in zip(TEXTS, TEXTS[::-1], strict=True)]
+ANSWERS = DecodingOptions(version_2_with_negative=True)
+
+# {name: (task, items)}; the model reads 16 tokens.
+CASES = {
+    "classification": (
+        TextTask(task_type="classification", labels=("no", "yes", "ja")),
+        PAIRS,
+    ),
+    "windows": (
+        TextTask(
+            task_type="multilabel",
+            labels=("no", "yes"),
+            long_documents=LongDocuments("windows"),
+        ),
+        TEXTS,
+    ),
+    "regression": (
+        TextTask(
+            task_type="regression",
+            labels=(),
+            target_mean=7.0,
+            target_deviation=2.5,
+        ),
+        TEXTS,
+    ),
+    "tagging": (TaggingTask(labels=("O", "B-X", "I-X")), TEXTS),
+    "bilstm": (
+        TaggingTask(
+            labels=("O", "B-X"),
+            pooling_head=PoolingHead("weighted_sum_all", 6),
+        ),
+        TEXTS,
+    ),
+    "choice": (
+        ChoiceTask(num_choices=3),
+        [{"context": a, "choices": [b, f"{b} ?"]} for a, b in PAIRS],
+    ),
+    "squad": (
+        SquadTask(doc_stride=4, max_query_length=4, decoding=ANSWERS),
+        PAIRS,
+    ),
+}
+MASKED = ["it [MASK] red [MASK] ?", "[MASK]", "good [MASK] is"]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Run directories of fine-tuned models, and of the model `pretrained`."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name, (task, _) in CASES.items():
+        tiny.save_finetuned(folder / name, task)
+    config = {**tiny.SMALL, "num_hidden_layers": 2}
+    tiny.save_pretrained(folder / "pretrained", config, 5)
+    for run in folder.iterdir():
+        (run / "train_options.json").write_text("{}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def exports(runs):
+    """Exports of these models; a pre-trained one also as `encoder`."""
+    folder = runs.parent / "exports"
+    for name in CASES:
+        finetuned = load_finetuned(str(runs / name))
+        openvino.write_finetuned(finetuned, str(folder / name))
+    pretrained = {"input": str(runs / "pretrained"), "to": "openvino"}
+    for name, skip in (("pretrained", None), ("encoder", "^cls/")):
+        options = {**pretrained, "output": str(folder / name), "skip": skip}
+        convert_checkpoint.main(ConvertCheckpoint(**options))
+    return folder
+
+
+def copy(source, tmp_path):
+    return shutil.copytree(source, tmp_path / source.name)
+
+
+def numbers(value):
+    """Yields all numbers of a JSON value."""
+    if isinstance(value, float):
+        yield value
+    elif isinstance(value, dict | list):
+        values = value.values() if isinstance(value, dict) else value
+        for item in values:
+            yield from numbers(item)
+
+
+def without_numbers(value):
+    if isinstance(value, dict):
+        return {name: without_numbers(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [without_numbers(item) for item in value]
+    return None if isinstance(value, float) else value
+
+
+def assert_equal_answers(found, expected, **tolerance):
+    assert without_numbers(found) == without_numbers(expected)
+    found, expected = ([*numbers(value)] for value in (found, expected))
+    np.testing.assert_allclose(found, expected, **(tolerance or {"atol": 1e-5}))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_answers_equal_those_of_tensorflow(runs, exports, name):
+    _, items = CASES[name]
+    expected = Predictor.from_dir(runs / name, engine="tensorflow")(items)
+    assert len({json.dumps(answer) for answer in expected}) > 10
+    found = Predictor.from_dir(exports / name, batch_size=7)(items)
+    assert_equal_answers(found, expected)
+    [single] = Predictor.from_dir(exports / name)(items[3:4])
+    assert_equal_answers([single], expected[3:4])
+
+
+@pytest.mark.slow
+def test_bfloat16_answers_are_near(exports):
+    directory = exports / "classification"
+    exact = Predictor.from_dir(directory, precision="float32")(PAIRS)
+    found = Predictor.from_dir(directory, precision="bfloat16")(PAIRS)
+    exact, found = ([*numbers(a)] for a in (exact, found))
+    np.testing.assert_allclose(found, exact, atol=0.02)
+
+
+def masked_lm(directory, output, **flags):
+    """Returns the answers of `predict.py` to `MASKED`."""
+    text = output.parent / "masked.txt"
+    text.write_text("".join(f"{line}\n" for line in MASKED))
+    options = {"input_file": str(text), "output_file": str(output)}
+    predict.main(Predict(model_dir=str(directory), **options, **flags))
+    return read_json_lines(output)
+
+
+def extract(directory, output, **flags):
+    """Returns the vectors of `TEXTS`, [lines, layers * H]."""
+    text = output.parent / "texts.txt"
+    text.write_text("".join(f"{line}\n" for line in TEXTS))
+    files = {"input_file": str(text), "output_file": str(output)}
+    model = {
+        "bert_config_file": str(directory / "bert_config.json"),
+        "vocab_file": str(directory / "vocab.txt"),
+        "init_checkpoint": str(directory),
+    }
+    flags = {"max_seq_length": 24, "layers": "-1,0,-1", **flags}
+    flags["pooling"] = "mean"
+    extract_features.main(ExtractFeatures(**files, **model, **flags))
+    return np.load(output)
+
+
+@pytest.mark.slow
+def test_masked_words_and_vectors_equal_those_of_tensorflow(
+    runs, exports, tmp_path
+):
+    flags = {"fill_mask": True, "top_k": 3, "batch_size": 2}
+    guesses = [
+        masked_lm(folder / "pretrained", tmp_path / "guesses", **flags)
+        for folder in (exports, runs)
+    ]
+    assert_equal_answers(*guesses)
+    found, expected = (
+        extract(folder / name, tmp_path / "vectors.npy", batch_size=6)
+        for folder, name in ((exports, "encoder"), (runs, "pretrained"))
+    )
+    assert expected.shape == (20, 3 * 8)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+WITHOUT_TENSORFLOW = """
+import json, sys
+sys.modules["tensorflow"] = sys.modules["keras"] = None
+from official_bert.commands import extract_features, predict
+from official_bert.options import ExtractFeatures, Predict
+for command, flags in json.loads(sys.argv[1]):
+    main, options = {
+        "predict": (predict.main, Predict),
+        "extract_features": (extract_features.main, ExtractFeatures),
+    }[command]
+    main(options(**flags))
+assert not {n for n in sys.modules if n.startswith("openvino.tools.ovc")}
+"""
+
+
+@pytest.mark.slow
+def test_commands_run_exports_without_tensorflow(runs, exports, tmp_path):
+    commands, expected = [], {}
+
+    def add(command, name, lines, **flags):
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text("".join(f"{line}\n" for line in lines))
+        flags["input_file"] = str(path)
+        flags["output_file"] = str(tmp_path / f"{name}.out")
+        commands.append((command, flags))
+
+    for name, (_, items) in CASES.items():
+        model_dir = str(exports / name)
+        add("predict", name, map(json.dumps, items), model_dir=model_dir)
+        predictor = Predictor.from_dir(runs / name, engine="tensorflow")
+        expected[name] = predictor(items)
+    pretrained = str(exports / "pretrained")
+    masked = map(json.dumps, MASKED)
+    add("predict", "blanks", masked, model_dir=pretrained, fill_mask=True)
+    lines = map(json.dumps, TEXTS)
+    add("predict", "scores", lines, model_dir=pretrained, score=True)
+    encoder = exports / "encoder"
+    files = {
+        "bert_config_file": str(encoder / "bert_config.json"),
+        "vocab_file": str(encoder / "vocab.txt"),
+        "init_checkpoint": str(encoder),
+        "max_seq_length": 24,
+    }
+    add("extract_features", "vectors", TEXTS, **files, layers="0")
+    files["output_format"] = "tfrecord"
+    add("extract_features", "records", TEXTS, **files, layers="0")
+    run_python("-c", WITHOUT_TENSORFLOW, json.dumps(commands))
+
+    for name, answers in expected.items():
+        found = read_json_lines(tmp_path / f"{name}.out")
+        assert_equal_answers(
+            [{n: v for n, v in line.items() if n != "input"} for line in found],
+            answers,
+        )
+    for name, number in (("blanks", 3), ("scores", 20), ("vectors", 20)):
+        assert len(read_json_lines(tmp_path / f"{name}.out")) == number
+
+
+@pytest.fixture
+def log(caplog):
+    """The log, in which TensorFlow's export does not reset the level."""
+    before = logging.get_verbosity()
+    logging.set_verbosity(logging.INFO)
+    yield caplog
+    logging.set_verbosity(before)
+
+
+@pytest.mark.slow
+def test_converted_model_is_kept_until_the_checkpoint_changes(
+    runs, tmp_path, log
+):
+    run = copy(runs / "classification", tmp_path)
+
+    def engine_of(engine):
+        log.clear()
+        answers = Predictor.from_dir(run, engine=engine)(PAIRS)
+        converted = "Converting" in log.text
+        return answers, "Engine: OpenVINO" in log.text, converted
+
+    first, *found = engine_of("auto")
+    assert found == [False, False]
+    assert engine_of("openvino")[1:] == (True, True)
+    assert engine_of("openvino")[1:] == (True, False)
+    same, *found = engine_of("auto")
+    assert found == [True, False]
+    assert_equal_answers(same, first)
+
+    task, _ = CASES["classification"]
+    model = tiny.build_model(task.head, tiny.BertConfig.from_dict(tiny.SMALL))
+    tiny.save(run, model, tiny.SMALL, 6)  # Another checkpoint.
+    assert engine_of("auto")[1:] == (False, False)
+    other, *found = engine_of("openvino")
+    assert found == [True, True]
+    changed = Predictor.from_dir(run, engine="tensorflow")(PAIRS)
+    assert_equal_answers(other, changed)
+    with pytest.raises(AssertionError):
+        assert_equal_answers(other, first)
+
+
+@pytest.mark.slow
+def test_nothing_is_written_beside_a_read_only_checkpoint(
+    runs, tmp_path, monkeypatch
+):
+    run = copy(runs / "classification", tmp_path)
+    names = sorted(os.listdir(run))
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    found = Predictor.from_dir(run, engine="openvino")(PAIRS)
+    expected = Predictor.from_dir(run, engine="tensorflow")(PAIRS)
+    assert_equal_answers(found, expected)
+    assert sorted(os.listdir(run)) == names
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("model.xml", lambda data: data[: len(data) // 2]),
+        ("model.bin", lambda data: data[: len(data) // 2]),
+        ("model.xml", lambda data: b"no model"),
+    ],
+)
+def test_damaged_model_is_an_error(exports, tmp_path, name, change):
+    export = copy(exports / "classification", tmp_path)
+    data = (export / name).read_bytes()
+    (export / name).write_bytes(change(data))
+    with pytest.raises(InputError, match=r"model\.xml.* damaged"):
+        Predictor.from_dir(export)
+
+
+@pytest.mark.slow
+def test_engine_that_does_not_fit_the_model_is_an_error(
+    runs, exports, tmp_path, monkeypatch
+):
+    run, export = (d / "classification" for d in (runs, exports))
+    with pytest.raises(InputError, match="without a checkpoint"):
+        Predictor.from_dir(export, engine="tensorflow")
+    with pytest.raises(InputError, match="--precision=bfloat16 needs OpenVINO"):
+        Predictor.from_dir(run, precision="bfloat16")
+    with pytest.raises(InputError, match=r"computes masked_lm_logits, not lay"):
+        extract(exports / "pretrained", tmp_path / "a.npy")
+    monkeypatch.setattr(
+        engine_choice,
+        "missing_package",
+        lambda name: f"needs the package {name}.",
+    )
+    with pytest.raises(InputError, match="OpenVINO model needs the package"):
+        Predictor.from_dir(export)
+    with pytest.raises(InputError, match="--engine=openvino needs the pack"):
+        Predictor.from_dir(run, engine="openvino")
+
+
+@pytest.mark.slow
+def test_run_is_exported_as_versions(tmp_path, runs):
+    run = copy(runs / "classification", tmp_path)
+    finetuned = load_finetuned(str(run))
+    folder = str(tmp_path / "versions")
+    for version in ("1", "2"):
+        path = serving.export(finetuned, folder, export_openvino=True)
+        assert os.path.basename(path) == version
+    assert sorted(os.listdir(path)) == [
+        *("bert_config.json", "model.bin", "model.xml", "task.json"),
+        *("tokenizer_config.json", "vocab.txt"),
+    ]
+    found = Predictor.from_dir(path)(PAIRS)
+    expected = Predictor.from_dir(run, engine="tensorflow")(PAIRS)
+    assert_equal_answers(found, expected)
+
+
+FIRST_CALLS = """
+import sys, threading
+import numpy as np
+from official_bert.inference.openvino_engine import OpenVinoEngine
+engine = OpenVinoEngine(sys.argv[1], ["logits"])
+ones = np.ones((2, 8), np.int32)
+batch = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), ones)
+barrier, outputs = threading.Barrier(4), []
+sys.setswitchinterval(1e-6)
+def call():
+    barrier.wait()
+    outputs.append(engine(batch)[0].tolist())
+threads = [threading.Thread(target=call) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert outputs == outputs[:1] * 4
+"""
+
+
+@pytest.mark.slow
+def test_threads_may_make_their_first_calls_at_the_same_time(exports):
+    """Without a lock, a quarter of such processes wait forever."""
+    for _ in range(6):
+        directory = str(exports / "classification")
+        run_python("-c", FIRST_CALLS, directory, timeout=60)
