@@ -1,5 +1,3 @@
-"""`BertConfig` reads and writes the same files as the original."""
-
 import itertools
 import json
 import math

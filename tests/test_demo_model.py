@@ -1,5 +1,3 @@
-"""bert_tiny_demo: its files, and the commands that use it."""
-
 import json
 import pathlib
 

@@ -1,5 +1,3 @@
-"""The committed extracts equal the complete recordings."""
-
 import json
 
 import numpy as np

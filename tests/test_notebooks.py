@@ -1,5 +1,3 @@
-"""The notebooks in docs/ run, and store outputs of such a run."""
-
 import json
 import re
 

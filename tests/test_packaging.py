@@ -1,5 +1,3 @@
-"""The wheel, the versions that it needs, and messages for missing packages."""
-
 import email
 import os
 import re

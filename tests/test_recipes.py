@@ -1,5 +1,3 @@
-"""Every recipe parses with the commands that its comment shows."""
-
 import re
 import runpy
 

@@ -1,5 +1,3 @@
-"""Commands parse their flags before they import TensorFlow."""
-
 import re
 
 import pytest

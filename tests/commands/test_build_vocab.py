@@ -1,5 +1,3 @@
-"""`build_vocab.py`: files in, files out, errors."""
-
 import gzip
 import os
 import pathlib

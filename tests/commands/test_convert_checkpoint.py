@@ -1,5 +1,3 @@
-"""`convert_checkpoint.py`: flags, reports, and tasks of converted models."""
-
 import json
 import pathlib
 

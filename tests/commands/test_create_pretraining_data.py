@@ -1,5 +1,3 @@
-"""`create_pretraining_data.py`: files in, files out, errors, interruptions."""
-
 import contextlib
 import gzip
 import os

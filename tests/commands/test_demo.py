@@ -1,5 +1,3 @@
-"""The demo runs all of its steps, skips those that are done, and reports."""
-
 import dataclasses
 import importlib
 import re

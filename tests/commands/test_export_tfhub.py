@@ -1,5 +1,3 @@
-"""`export_tfhub.py` writes both modules, or ends with an error."""
-
 import json
 import math
 import shutil

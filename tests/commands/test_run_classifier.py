@@ -1,5 +1,3 @@
-"""run_classifier.py on a task of GLUE: train, evaluate, predict."""
-
 import json
 import re
 import shutil

@@ -1,5 +1,3 @@
-"""run_pretraining.py: files, results, errors, and runs that resume."""
-
 import contextlib
 import dataclasses
 import json

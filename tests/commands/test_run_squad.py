@@ -1,5 +1,3 @@
-"""`run_squad.py`: training, prediction, and errors."""
-
 import json
 import shutil
 

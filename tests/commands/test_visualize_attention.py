@@ -1,5 +1,3 @@
-"""visualize_attention.py: its options, and its pages in a browser."""
-
 import re
 
 import numpy as np

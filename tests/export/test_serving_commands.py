@@ -1,5 +1,3 @@
-"""`--do_export` with training, and without."""
-
 import json
 import shutil
 

@@ -1,5 +1,3 @@
-"""An exported encoder equals our BERT."""
-
 import pathlib
 
 import numpy as np

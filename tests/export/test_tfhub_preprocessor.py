@@ -1,5 +1,3 @@
-"""An exported preprocessor has TensorFlow's interface and our tokens."""
-
 import numpy as np
 import pytest
 import tensorflow as tf

@@ -1,5 +1,3 @@
-"""Batches: their examples and order, and padding to few lengths."""
-
 import keras
 import numpy as np
 import pytest

@@ -1,5 +1,3 @@
-"""Records are parsed as they were written; wrong ones are named."""
-
 import gzip
 import pathlib
 

@@ -1,5 +1,3 @@
-"""Texts and pairs of texts as inputs of the model."""
-
 import types
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Lines are read as in the original; a failed write changes nothing."""
-
 import errno
 import gzip
 import json

@@ -1,5 +1,3 @@
-"""JSON files: errors name the line, and values have the declared types."""
-
 from typing import Annotated, NamedTuple
 
 import pytest

@@ -1,5 +1,3 @@
-"""Processes of this project: signals reach them, and their status returns."""
-
 import os
 import signal
 import subprocess

@@ -1,5 +1,3 @@
-"""Tables: TSV, CSV and JSON Lines become rows; errors name file and line."""
-
 import csv
 import logging
 

@@ -1,5 +1,3 @@
-"""`parallel_map` returns results in order and reads few items ahead."""
-
 import itertools
 import threading
 import time

@@ -1,5 +1,3 @@
-"""Metrics of classifiers: by hand, and against scikit-learn's tables."""
-
 import json
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Entities and their metrics: all schemes, and `conlleval`'s example."""
-
 import pytest
 
 from official_bert.metrics import entities

@@ -1,5 +1,3 @@
-"""Correlations: by their formulas in float64, and of constants."""
-
 import math
 
 import numpy as np

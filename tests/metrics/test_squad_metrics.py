@@ -1,5 +1,3 @@
-"""SQuAD's scores: Google's published ones, and the rules by hand."""
-
 import json
 import random
 import tarfile

@@ -1,5 +1,3 @@
-"""The encoder equals the paper's formulas; padding, attention, weights."""
-
 import dataclasses
 import json
 import math

@@ -1,5 +1,3 @@
-"""Fine-tuning models: features of a frozen BERT, BiLSTM, output layer."""
-
 import dataclasses
 
 import keras

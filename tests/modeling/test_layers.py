@@ -1,5 +1,3 @@
-"""Gelu, layer normalization and dropout."""
-
 import functools
 
 import keras

@@ -1,5 +1,3 @@
-"""Left-to-right models do not see later tokens."""
-
 import dataclasses
 
 import numpy as np

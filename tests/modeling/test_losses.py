@@ -1,5 +1,3 @@
-"""Losses equal their formulas in float64."""
-
 import math
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Outputs, losses and gradients equal those of the original implementation."""
-
 import json
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Layers and models in Keras' functional API, saved to `.keras` files."""
-
 import dataclasses
 
 import keras

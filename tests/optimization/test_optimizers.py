@@ -1,5 +1,3 @@
-"""AdamW against recorded trajectories, both optimizers against formulas."""
-
 import json
 import types
 

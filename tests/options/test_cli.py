@@ -1,5 +1,3 @@
-"""Options classes become flags, and flags become options."""
-
 import dataclasses
 import os
 import subprocess

@@ -1,5 +1,3 @@
-"""`TF_CONFIG` lists the hosts and this host, or there is an error."""
-
 import json
 
 import pytest

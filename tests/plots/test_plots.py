@@ -1,5 +1,3 @@
-"""Plots show the events and confusion matrices of a run."""
-
 import json
 import re
 import struct

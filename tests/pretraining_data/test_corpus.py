@@ -1,5 +1,3 @@
-"""Lines of text become documents of sentences of tokens."""
-
 import itertools
 import types
 

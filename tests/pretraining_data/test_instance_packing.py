@@ -1,5 +1,3 @@
-"""Packing puts every instance into one row and leaves little padding."""
-
 import random
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Masking one sequence and masking many at once follow the same rules."""
-
 import collections
 import random
 import types

@@ -1,5 +1,3 @@
-"""Prose becomes sentences and documents, which are counted in the log."""
-
 import gzip
 import itertools
 import logging

@@ -1,5 +1,3 @@
-"""Worker processes: order of results, look-ahead, errors and signals."""
-
 import os
 import signal
 import threading

@@ -1,5 +1,3 @@
-"""Run directories: one training run at a time; what later runs remove."""
-
 import errno
 import fcntl
 import json

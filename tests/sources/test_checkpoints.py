@@ -1,5 +1,3 @@
-"""TF1 checkpoints are written whole, found by index and loaded strictly."""
-
 import json
 import os
 import resource

@@ -1,5 +1,3 @@
-"""Models by name: directories of all formats, the Hub's protocol, errors."""
-
 import dataclasses
 import json
 import os

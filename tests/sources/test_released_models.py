@@ -1,5 +1,3 @@
-"""The table of released models, and the casing that they need."""
-
 import ast
 import json
 import re

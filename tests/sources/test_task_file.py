@@ -1,5 +1,3 @@
-"""`task.json` describes the task of a fine-tuned model."""
-
 import json
 
 import pytest

@@ -1,5 +1,3 @@
-"""Multiple choice: SWAG, own data, features, answers, a training run."""
-
 import json
 import random
 

@@ -1,5 +1,3 @@
-"""CoNLL files: read, checked, and written with predictions."""
-
 import os
 
 import pytest

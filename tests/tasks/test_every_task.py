@@ -1,5 +1,3 @@
-"""Every kind of task: task.json, parsing, pooling heads."""
-
 import json
 
 import pytest

@@ -1,5 +1,3 @@
-"""The user's own texts: three file formats, three kinds of labels."""
-
 import collections
 import json
 import operator

@@ -1,5 +1,3 @@
-"""Tagging: windows, features, answers, metrics and files."""
-
 import itertools
 import json
 import random

@@ -1,5 +1,3 @@
-"""run_classifier.py on tagging, also with a BiLSTM and a frozen BERT."""
-
 import json
 import random
 import shutil

@@ -1,5 +1,3 @@
-"""Tasks on texts: losses, features, answers, metrics, parsing."""
-
 import json
 import math
 

@@ -1,5 +1,3 @@
-"""Learned vocabularies: their tokens, order, size and usefulness."""
-
 import random
 from pydoc_data.topics import topics
 

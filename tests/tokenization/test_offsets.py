@@ -1,5 +1,3 @@
-"""`tokenize_with_offsets` gives the position of each token in the text."""
-
 import pytest
 from support.recorded_texts import of_vocabularies
 

@@ -1,5 +1,3 @@
-"""Tokens equal those recorded with the original implementation."""
-
 import base64
 import json
 import lzma

@@ -1,5 +1,3 @@
-"""Checkpoints are written while training continues."""
-
 import contextlib
 import threading
 import time

@@ -1,5 +1,3 @@
-"""Shares of a batch, errors without a TPU, and directories of workers."""
-
 import pathlib
 import socket
 import types

@@ -1,5 +1,3 @@
-"""Evaluations during training: the best model, early stopping, history."""
-
 import math
 import types
 

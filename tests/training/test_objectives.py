@@ -1,5 +1,3 @@
-"""Pre-training losses and accuracies against formulas in float64."""
-
 import numpy as np
 import pytest
 import tensorflow as tf

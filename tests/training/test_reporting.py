@@ -1,5 +1,3 @@
-"""The table of the data, warnings, and the table of metrics."""
-
 import math
 import re
 

@@ -1,5 +1,3 @@
-"""Dropout seeds, accumulation, mixed precision, XLA, and divergence."""
-
 import dataclasses
 import functools
 import types

@@ -1,5 +1,3 @@
-"""Conversion to and from KerasHub presets, compared with KerasHub."""
-
 import shutil
 
 import keras

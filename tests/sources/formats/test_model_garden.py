@@ -1,5 +1,3 @@
-"""Conversion of Model Garden checkpoints, compared with recorded outputs."""
-
 import pathlib
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Answers from logits, compared with an enumeration of all spans."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""SQuAD files: positions of answers, and malformed files."""
-
 import gzip
 import logging
 import pathlib

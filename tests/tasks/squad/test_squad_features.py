@@ -1,5 +1,3 @@
-"""Windows, input sequences and labels of SQuAD examples."""
-
 import itertools
 import random
 

@@ -1,5 +1,3 @@
-"""The records of fine-tuning are complete, and written again if needed."""
-
 import pathlib
 import resource
 from unittest import mock

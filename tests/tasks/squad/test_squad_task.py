@@ -1,5 +1,3 @@
-"""The SQuAD task: files without answers, questions without windows."""
-
 import json
 
 import numpy as np
