@@ -16,25 +16,14 @@ def lock(directory):
     return RunDirectory(str(directory)).lock()
 
 
-@pytest.fixture
-def other_lock(tmp_path):
-    """A lock that another run holds; closing it is like killing that run."""
-    with open(tmp_path / "run.lock", "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        file.write("process 4711 on host elsewhere\n")
-        file.flush()
-        yield file
-
-
-def test_second_run_is_an_error_that_names_the_first(other_lock, tmp_path):
-    message = f"--output_dir={tmp_path} .* process 4711 on host elsewhere"
-    with pytest.raises(InputError, match=message), lock(tmp_path):
-        pass
-    assert (tmp_path / "run.lock").exists()
-
-
-def test_lock_of_a_killed_process_is_released(other_lock, tmp_path):
-    other_lock.close()
+def test_lock_of_another_run_is_an_error_until_that_run_ends(tmp_path):
+    with open(tmp_path / "run.lock", "w") as other_lock:
+        fcntl.flock(other_lock, fcntl.LOCK_EX)
+        print("process 4711 on host elsewhere", file=other_lock, flush=True)
+        message = f"--output_dir={tmp_path} .* process 4711 on host elsewhere"
+        with pytest.raises(InputError, match=message), lock(tmp_path):
+            pass
+    # As if that run was killed.
     assert (tmp_path / "run.lock").exists()
     with lock(tmp_path):
         text = (tmp_path / "run.lock").read_text()

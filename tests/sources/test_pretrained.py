@@ -18,7 +18,7 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.modeling.encoder import Bert
 from official_bert.modeling.pretraining_model import PretrainingModel
-from official_bert.options import ExtractFeatures, Predict, RunPretraining
+from official_bert.options import ExtractFeatures, RunPretraining
 from official_bert.sources import formats, pretrained
 from official_bert.tokenization import Tokenizer
 
@@ -178,24 +178,19 @@ def test_vocabulary_is_read_from_tokenizer_json(models):
     assert Tokenizer.from_pretrained("model").vocab == tokens
 
 
-@pytest.mark.parametrize(
-    ("options_class", "line"),
-    [
-        (RunPretraining, "--output_dir=b --do_train --max_seq_length=6"),
-        (ExtractFeatures, "--output_file=b --max_seq_length=6 --layers=-1"),
-        (Predict, "--fill_mask"),
-    ],
-)
-def test_model_sets_the_flags_that_are_omitted(models, options_class, line):
+def test_model_sets_the_flags_that_are_omitted(models):
     pathlib.Path("a").write_text("a")
     model = models["tf1"]
+    line = "--output_file=b --max_seq_length=6 --layers=-1"
     line += f" --input_file=a --model={model}"
-    found = command_lines.parse(options_class, line)
+    found = command_lines.parse(ExtractFeatures, line)
     assert found.bert_config_file == str(model / "bert_config.json")
     assert found.vocab_file == str(model / "vocab.txt")
     assert found.init_checkpoint == str(model / "bert_model.ckpt")
     shutil.copy(model / "vocab.txt", "other.txt")
-    found = command_lines.parse(options_class, f"{line} --vocab_file=other.txt")
+    found = command_lines.parse(
+        ExtractFeatures, f"{line} --vocab_file=other.txt"
+    )
     assert found.vocab_file == "other.txt"
 
 
@@ -235,17 +230,16 @@ def test_model_list_shows_all_released_models(capsys):
         ("./nope", "'./nope' must be a directory, the name of a released"),
         ("a/b/c", "'a/b/c' must be a directory, the name of a released mod"),
         ("", "'' must be a directory"),
+        ("bert_model.ckpt", "For a checkpoint, pass its direct"),
+        ("model.keras", "model.keras is a Keras file"),
+        ("model.weights.h5", "model.weights.h5 is a Keras file"),
     ],
 )
-def test_unknown_name_is_an_error(model, message):
+def test_unknown_name_or_a_file_is_an_error(model, message):
+    for name in ("bert_model.ckpt.index", "model.keras", "model.weights.h5"):
+        pathlib.Path(name).touch()
     with pytest.raises(InputError, match=message):
         pretrained.find(model)
-
-
-def test_checkpoint_prefix_as_a_model_is_an_error(tmp_path):
-    (tmp_path / "bert_model.ckpt.index").touch()
-    with pytest.raises(InputError, match="For a checkpoint, pass its direct"):
-        pretrained.find(str(tmp_path / "bert_model.ckpt"))
 
 
 class Hub:
@@ -389,14 +383,6 @@ def test_weights_that_are_only_a_pickle_are_an_error(hub):
     with pytest.raises(InputError, match="is a pickle"):
         pretrained.find(str(folder))
     assert not any(path.endswith(".bin") for _, path in hub.server.requests)
-
-
-@pytest.mark.parametrize("name", ["model.keras", "model.weights.h5"])
-def test_keras_file_is_an_error(tmp_path, name):
-    path = tmp_path / name
-    path.touch()
-    with pytest.raises(InputError, match=f"{name} is a Keras file"):
-        pretrained.find(path)
 
 
 @pytest.mark.parametrize(

@@ -81,13 +81,6 @@ def test_test_data_with_some_unknown_labels_gives_a_warning(
     assert all(f"{num_missing} of {len(cells)}" in text for text in warnings)
 
 
-def test_all_rows_without_a_label_are_reported(tmp_path):
-    write(tmp_path / "train.csv", "text,label\na,\nb,1\nc,\nd,2\n")
-    message = r"csv:2: .* not be empty: .* 2 of 4 rows .* errors: lines 2, 4\."
-    with pytest.raises(InputError, match=message):
-        make(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("cells", "labels", "found"),
     [
