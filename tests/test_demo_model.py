@@ -4,19 +4,9 @@ import pathlib
 import pytest
 from support import ROOT, command_lines
 
+from official_bert import options
 from official_bert.errors import InputError
 from official_bert.modeling.pretraining_model import PretrainingModel
-from official_bert.options import (
-    ConvertCheckpoint,
-    CreatePretrainingData,
-    ExportTfhub,
-    ExtractFeatures,
-    Predict,
-    RunClassifier,
-    RunPretraining,
-    RunSquad,
-    VisualizeAttention,
-)
 from official_bert.sources import pretrained
 from official_bert.tokenization import Tokenizer
 
@@ -57,15 +47,18 @@ def test_name_loads_weights_as_float32_with_tokenizer():
 
 OUTPUT = "--output_file=b"
 COMMANDS = [
-    (CreatePretrainingData, f"--input_file=a {OUTPUT}"),
-    (RunPretraining, "--input_file=a --output_dir=b --do_train"),
-    (RunClassifier, "--task_name=rte --data_dir=. --output_dir=b --do_train"),
-    (RunSquad, "--train_file=a --output_dir=b --do_train"),
-    (ExportTfhub, "--export_path=b"),
-    (ExtractFeatures, f"--input_file=a {OUTPUT}"),
-    (Predict, "--fill_mask"),
-    (Predict, "--score"),
-    (VisualizeAttention, f"--text_a=a {OUTPUT}"),
+    (options.CreatePretrainingData, f"--input_file=a {OUTPUT}"),
+    (options.RunPretraining, "--input_file=a --output_dir=b --do_train"),
+    (
+        options.RunClassifier,
+        "--task_name=rte --data_dir=. --output_dir=b --do_train",
+    ),
+    (options.RunSquad, "--train_file=a --output_dir=b --do_train"),
+    (options.ExportTfhub, "--export_path=b"),
+    (options.ExtractFeatures, f"--input_file=a {OUTPUT}"),
+    (options.Predict, "--fill_mask"),
+    (options.Predict, "--score"),
+    (options.VisualizeAttention, f"--text_a=a {OUTPUT}"),
 ]
 DEFAULTS = COMMANDS[-4:]
 
@@ -74,14 +67,14 @@ DEFAULTS = COMMANDS[-4:]
 def test_command_accepts_the_name(options_class, line):
     found = command_lines.parse(options_class, f"{line} --model=bert_tiny_demo")
     assert pathlib.Path(found.vocab_file).read_text().count("\n") == 30522
-    if options_class is not CreatePretrainingData:
+    if options_class is not options.CreatePretrainingData:
         assert found.init_checkpoint == str(DIRECTORY)
         found.download_weights()
 
 
 def test_conversion_accepts_the_name():
     line = "--input=bert_tiny_demo --to=tf1 --output=b"
-    found = command_lines.parse(ConvertCheckpoint, line)
+    found = command_lines.parse(options.ConvertCheckpoint, line)
     assert found.input == str(DIRECTORY)
 
 
@@ -91,7 +84,7 @@ def test_demo_model_is_the_default_and_is_logged(options_class, line, caplog):
     found = command_lines.parse(options_class, line)
     assert found.init_checkpoint == str(DIRECTORY)
     assert "Using --model=bert_tiny_demo" in caplog.text
-    if options_class is ExtractFeatures:
+    if options_class is options.ExtractFeatures:
         assert found.layer_indexes == [-1, -2]
 
 

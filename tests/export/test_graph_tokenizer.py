@@ -79,25 +79,6 @@ def test_tokens_equal_the_recorded_ones(recorded_tokens):
 
 @pytest.mark.nightly
 @BOTH_CASINGS
-def test_tokens_of_all_scripts_equal_the_reference(vocab_files, do_lower_case):
-    rng = random.Random(0)
-    assigned = [
-        chr(point)
-        for point in range(sys.maxunicode + 1)
-        if unicodedata.category(chr(point)) not in ("Cn", "Co", "Cs")
-    ]
-    texts = []
-    for _ in range(10_000):  # As in real texts, of neighbors in Unicode.
-        first = rng.randrange(len(assigned))
-        near = assigned[first : first + 300] + list("aΣ .'\u0301\u0323") * 5
-        texts.append("".join(rng.choices(near, k=rng.randrange(40))))
-
-    name = "uncased" if do_lower_case else "cased"
-    assert_as_reference(vocab_files[name], do_lower_case, texts)
-
-
-@pytest.mark.nightly
-@BOTH_CASINGS
 def test_words_around_every_character_equal_the_reference(
     vocab_file, do_lower_case
 ):

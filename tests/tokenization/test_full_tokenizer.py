@@ -7,19 +7,9 @@ import re
 import pytest
 from support.recorded import EXTRACT
 
+from official_bert import tokenization
 from official_bert.errors import InputError
-from official_bert.tokenization import (
-    FullTokenizer,
-    WordpieceTokenizer,
-    characters,
-    convert_by_vocab,
-    convert_ids_to_tokens,
-    convert_to_unicode,
-    convert_tokens_to_ids,
-    load_vocab,
-    printable_text,
-    whitespace_tokenize,
-)
+from official_bert.tokenization import FullTokenizer, characters, load_vocab
 
 EXTRACTS = json.loads((EXTRACT / "tokenization.json").read_text())
 VOCAB_FILES = EXTRACTS["vocab_edge"]
@@ -39,7 +29,7 @@ VOCAB_FILES = EXTRACTS["vocab_edge"]
 )
 def test_words_are_split_into_the_longest_tokens(limit, text, tokens):
     vocab = ["type", "ty", "##writer", "##writ", "##s", "##pe", "a", "##a"]
-    tokenizer = WordpieceTokenizer(vocab, "?", limit)
+    tokenizer = tokenization.WordpieceTokenizer(vocab, "?", limit)
     assert tokenizer.tokenize(text) == tokens.split()
 
 
@@ -85,7 +75,9 @@ def test_never_split_must_be_known_tokens(make_vocab, tokens, received):
 UNSUPPORTED = r"^Unsupported string type: <class 'int'>$"
 
 
-@pytest.mark.parametrize("convert", [convert_to_unicode, printable_text])
+@pytest.mark.parametrize(
+    "convert", [tokenization.convert_to_unicode, tokenization.printable_text]
+)
 def test_invalid_bytes_are_dropped(convert):
     assert convert("abé") == "abé"
     assert convert(b"a\xffb\xc3\xa9\xc3") == "abé"
@@ -95,8 +87,8 @@ def test_invalid_bytes_are_dropped(convert):
 
 def test_whitespace_is_that_of_str_split():
     text = "\n a\tb\u3000c\x1cd\u200be "
-    assert whitespace_tokenize(text) == ["a", "b", "c", "d\u200be"]
-    assert whitespace_tokenize(" ") == []
+    assert tokenization.whitespace_tokenize(text) == ["a", "b", "c", "d\u200be"]
+    assert tokenization.whitespace_tokenize(" ") == []
 
 
 @pytest.mark.parametrize(
@@ -138,14 +130,15 @@ def test_missing_vocabulary_file_is_named(tmp_path):
 
 def test_tokens_and_ids_are_converted_to_each_other(make_vocab):
     vocab, tokens = {"[UNK]": 0, "a": 1}, {0: "[UNK]", 1: "a"}
-    assert convert_tokens_to_ids(vocab, ["a", "[UNK]", "a"]) == [1, 0, 1]
-    assert convert_ids_to_tokens(tokens, [1, 0]) == ["a", "[UNK]"]
-    assert convert_by_vocab(vocab, []) == []
+    ids = tokenization.convert_tokens_to_ids(vocab, ["a", "[UNK]", "a"])
+    assert ids == [1, 0, 1]
+    assert tokenization.convert_ids_to_tokens(tokens, [1, 0]) == ["a", "[UNK]"]
+    assert tokenization.convert_by_vocab(vocab, []) == []
     tokenizer = FullTokenizer(make_vocab(*vocab))
     assert tokenizer.vocab == vocab
     assert tokenizer.convert_tokens_to_ids(["a"]) == [1]
     assert tokenizer.convert_ids_to_tokens([0]) == ["[UNK]"]
     with pytest.raises(KeyError, match="'b'"):
-        convert_tokens_to_ids(vocab, ["a", "b"])
+        tokenization.convert_tokens_to_ids(vocab, ["a", "b"])
     with pytest.raises(KeyError, match="7"):
-        convert_ids_to_tokens(tokens, [7])
+        tokenization.convert_ids_to_tokens(tokens, [7])

@@ -1,18 +1,13 @@
-"""`Tokenizer` equals `FullTokenizer`, and both equal the original algorithm."""
+"""`Tokenizer` equals `FullTokenizer`.
+
+`test_recorded_tokens.py` compares both with the original implementation.
+"""
 
 import itertools
-import sys
-import unicodedata
 
 import pytest
-from support import unpack
 
-from official_bert.tokenization import (
-    BasicTokenizer,
-    FullTokenizer,
-    Tokenizer,
-    characters,
-)
+from official_bert.tokenization import FullTokenizer, Tokenizer
 from official_bert.tokenization.tokenizer import MAX_REMEMBERED_LENGTH
 
 
@@ -29,15 +24,6 @@ def assert_equals_reference(settings, texts):
     assert encoded.ids.tolist() == [*itertools.chain(*ids)]
     row_splits = [0, *itertools.accumulate(map(len, ids))]
     assert encoded.row_splits.tolist() == row_splits
-
-
-def assigned_characters():
-    """Yields blocks of assigned characters, and a few of the others."""
-    for start in range(0, sys.maxunicode, 256):
-        block = [chr(start + i) for i in range(256)]
-        if all(unicodedata.category(char) in ("Cn", "Co") for char in block):
-            block = block[:1]
-        yield block
 
 
 @pytest.mark.parametrize("do_lower_case", [True, False])
@@ -57,37 +43,6 @@ def test_texts_have_the_tokens_of_the_reference(
         [b"\xc3\x89\xff!", b""],
     ):
         assert_equals_reference((odd_vocab, do_lower_case, never_split), texts)
-
-
-def words_by_character(text, do_lower_case):
-    """Returns the words of a text as the original makes them."""
-
-    def isolate(text, is_word):
-        return "".join(f" {c} " if is_word(c) else c for c in text).split()
-
-    text = "".join(char for char in text if not characters.is_removed(char))
-    words = []
-    for word in isolate(text, characters.is_chinese):
-        if do_lower_case:
-            letters = unicodedata.normalize("NFD", word.lower())
-            marks = filter(characters.is_nonspacing_mark, letters)
-            word = letters.translate({ord(mark): None for mark in marks})
-        words += isolate(word, characters.is_punctuation)
-    return words
-
-
-@pytest.mark.parametrize("do_lower_case", [True, False])
-@pytest.mark.parametrize(
-    "step", [37, pytest.param(1, marks=pytest.mark.nightly)]
-)
-def test_words_equal_the_original_algorithm(random_texts, do_lower_case, step):
-    tokenize = BasicTokenizer(do_lower_case).tokenize
-    texts = [*random_texts]
-    for block in assigned_characters():
-        texts += block[::step]
-        texts.append(" ".join(f"A{char}b" for char in block[::step]))
-    for text in texts:
-        assert tokenize(text) == words_by_character(text, do_lower_case), text
 
 
 def test_cache_of_words_is_bounded(odd_vocab, random_texts, monkeypatch):
@@ -122,18 +77,3 @@ def test_ids_of_unknown_words_need_the_token_unk(make_vocab):
     empty = Tokenizer(make_vocab())
     assert empty.tokenize("a b") == ["[UNK]", "[UNK]"]
     assert len(empty.encode_lines([" "]).ids) == 0
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(
-    "vocabulary", ["uncased", "cased", "multi_cased", "chinese"]
-)
-def test_wikipedia_has_the_tokens_of_the_reference(
-    shared_data, tmp_path, vocab_files, vocabulary
-):
-    unpack(shared_data / "corpora.tar.xz", tmp_path)
-    text = (tmp_path / "corpora" / "wikipedia.txt").read_text("utf-8")
-    do_lower_case = vocabulary in ("uncased", "chinese")
-    settings = vocab_files[vocabulary], do_lower_case
-    for never_split in ((), ("[MASK]", "the", "##ing")):
-        assert_equals_reference((*settings, never_split), text.split("\n"))
