@@ -2,7 +2,7 @@
 
 import os
 import re
-from typing import Any, TypeVar
+from typing import Any
 
 from absl import logging
 
@@ -26,6 +26,7 @@ from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
 from official_bert.sources import checkpoint_paths, pretrained, task_file
 from official_bert.sources.formats.tf1 import files as tf1_files
+from official_bert.sources.heads import FEATURE_LAYERS
 from official_bert.sources.released_models import (
     validate_case_matches_checkpoint,
 )
@@ -45,9 +46,6 @@ def _frozen_parts(value: str) -> str | None:
                 f"layers such as 0-5. Received: {part!r}."
             )
     return None
-
-
-_Options = TypeVar("_Options", bound="FinetuningOptions")
 
 
 class FinetuningOptions(TrainingOptions, heading="Training", common=False):
@@ -96,8 +94,7 @@ class FinetuningOptions(TrainingOptions, heading="Training", common=False):
     feature_layers: str = choice(
         "Freeze BERT and train a BiLSTM on these outputs (table 7 of the "
         "paper), with a learning rate such as 1e-3.",
-        "none|embeddings|second_to_last|last|weighted_sum_last_4|concat_last_4"
-        "|weighted_sum_all",
+        "|".join(FEATURE_LAYERS),
         with_module=False,
     )
     bilstm_size: int | None = non_negative(
@@ -159,13 +156,6 @@ class FinetuningOptions(TrainingOptions, heading="Training", common=False):
         check=installed("openvino"),
         **PER_COMMAND,
     )
-
-    def _complete(self: _Options) -> _Options:
-        """Fills in the options of the earlier run in --output_dir."""
-        options = super()._complete()
-        if options.do_train or not options.output_dir:
-            return options
-        return options.fill(options._earlier_options())
 
     def _earlier_options(self) -> dict[str, Any]:
         """Returns the options with which the model in --output_dir was trained.

@@ -295,7 +295,7 @@ class Options:
 
     def flags(self) -> list[str]:
         """Returns the command line of these options: all that are not None."""
-        names = [field.name for field in dataclasses.fields(self)]
+        names = self.fields()
         return [self.flag(n) for n in names if getattr(self, n) is not None]
 
     def error(self, name: str, message: str) -> InputError:

@@ -1,6 +1,6 @@
 """Options of `run_pretraining.py`."""
 
-from typing import TypeVar
+from typing import Any
 
 from official_bert.options import create_pretraining_data
 from official_bert.options.checks import existing_files, file_option
@@ -18,8 +18,6 @@ from official_bert.options.training import (
 )
 from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
-
-_Options = TypeVar("_Options", bound="RunPretraining")
 
 
 class RunPretraining(TrainingOptions, heading="Data", common=False):
@@ -95,16 +93,10 @@ class RunPretraining(TrainingOptions, heading="Data", common=False):
         on_resume="input",
     )
 
-    def _complete(self: _Options) -> _Options:
-        """Fills in the config and the loss of the run to evaluate."""
-        options = super()._complete()
-        if options.do_train or not options.output_dir:
-            return options
-        of_run = {}
-        run = RunDirectory(options.output_dir)
+    def _earlier_options(self) -> dict[str, Any]:
+        """Returns the config and the loss of the run to evaluate."""
+        run = RunDirectory(self.output_dir)
+        earlier = {k: v for k, v in run.read_options().items() if k == "nsp"}
         if run.has(file_names.CONFIG):
-            of_run["bert_config_file"] = run.file(file_names.CONFIG)
-        trained = run.read_options()
-        if "nsp" in trained:
-            of_run["nsp"] = trained["nsp"]
-        return options.fill(of_run)
+            earlier["bert_config_file"] = run.file(file_names.CONFIG)
+        return earlier

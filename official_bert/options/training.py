@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from typing import Any
+from typing import Any, TypeVar
 
 from official_bert.config import BertConfig
 from official_bert.io import files
@@ -23,6 +23,8 @@ from official_bert.sources import checkpoint_paths
 # that change at most rounding and dropout masks.
 PER_COMMAND: dict[str, Any] = {"on_resume": "free", "inherited": False}
 EXECUTION: dict[str, Any] = {**PER_COMMAND, "changes_results": False}
+
+_Options = TypeVar("_Options", bound="TrainingOptions")
 
 
 class DeviceOptions(Options, heading="Devices", common=False, **EXECUTION):
@@ -218,6 +220,17 @@ class TrainingOptions(
         common=True,
         **PER_COMMAND,
     )
+
+    def _complete(self: _Options) -> _Options:
+        """Without --do_train, fills in the options of the earlier run."""
+        options = super()._complete()
+        if options.do_train or not options.output_dir:
+            return options
+        return options.fill(options._earlier_options())
+
+    def _earlier_options(self) -> dict[str, Any]:
+        """Returns the options of the earlier run in --output_dir."""
+        raise NotImplementedError
 
     def _check(self) -> None:
         super()._check()

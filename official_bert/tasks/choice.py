@@ -146,6 +146,7 @@ class ChoiceTask(Task):
     serving = "choice"
     main_metric = "accuracy"
     baseline_name = "a random choice"
+    truncates = True  # `windows` is not supported.
 
     def __post_init__(self) -> None:
         if self.long_documents.mode == "windows":
@@ -153,11 +154,6 @@ class ChoiceTask(Task):
                 "--long_document=windows is not supported in multiple choice. "
                 "Use truncate_tail or head_tail."
             )
-
-    @property
-    def truncates(self) -> bool:
-        """True, because `windows` is not supported."""
-        return True
 
     @property
     def head(self) -> Head:

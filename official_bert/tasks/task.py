@@ -47,7 +47,10 @@ class DataSet(abc.ABC):
     variant: str = ""
 
     def splits(self, mode: str) -> Sequence[str]:
-        """Returns the splits of a mode: `train`, `dev` or `test`."""
+        """Returns the splits of a mode: `train`, `dev` or `test`.
+
+        MNLI has two development sets and two test sets.
+        """
         return [mode]
 
     @property
@@ -66,6 +69,11 @@ class DataSet(abc.ABC):
     @abc.abstractmethod
     def read(self, split: str) -> Examples:
         """Reads one split; raises `InputError` for a malformed file."""
+
+    def read_all(self, modes: Iterable[str]) -> dict[str, Examples]:
+        """Returns {split: its examples} of all splits of some modes."""
+        names = (split for mode in modes for split in self.splits(mode))
+        return {split: self.read(split) for split in names}
 
     def held_out_files(self) -> dict[str, str]:
         """Returns {name: text} of examples held out of the training data."""

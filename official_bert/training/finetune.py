@@ -243,10 +243,7 @@ def prepare(task: Task, options: FinetuningOptions) -> FinetuningRun:
     )
     # After the checks, which need no devices or other hosts.
     strategy = distribution.choose_strategy(options)
-    examples = {}
-    for mode in options.used_splits:  # MNLI has two development sets.
-        for split in task.data.splits(mode):
-            examples[split] = task.data.read(split)
+    examples = task.data.read_all(options.used_splits)
     files.make_directory(options.output_dir)
     checkpointing.set_seed(options.seed)
     with strategy.scope(), precision.policy(options.mixed_precision):

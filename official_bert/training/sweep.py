@@ -78,10 +78,7 @@ def _require_data(runs: Sequence[tuple[Setting, RunClassifier]]) -> None:
         values = tuple(setting[name] for name in names)
         if values not in seen:
             seen.add(values)
-            data = tasks.get(options).data
-            for mode in options.used_splits:
-                for split in data.splits(mode):
-                    data.read(split)
+            tasks.get(options).data.read_all(options.used_splits)
 
 
 def _complete(options: RunClassifier) -> str:
