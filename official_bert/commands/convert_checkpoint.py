@@ -12,7 +12,7 @@ r"""Converts a model between TF1, Hugging Face, KerasHub and Model Garden.
     --input=/tmp/pretraining_output --output=/tmp/pretrained
 
 Every weight must have a counterpart. The output is read back and compared bit
-for bit.
+for bit. With --to=openvino, outputs of the model are compared instead.
 """
 
 from official_bert.options import ConvertCheckpoint, cli

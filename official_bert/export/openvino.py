@@ -56,7 +56,8 @@ def require_exportable(finetuned: FinetunedModel) -> None:
 def write_finetuned(finetuned: FinetunedModel, directory: str) -> float:
     """Writes a fine-tuned model; for the result see `_write`.
 
-    In regression, the output is unscaled, and so is the task in `task.json`.
+    In regression, the outputs have the units of the data, so `task.json` has no
+    scale of the targets.
     """
     require_exportable(finetuned)
     task = task_file.describe(
@@ -172,7 +173,10 @@ def _outputs(
     scale: tuple[float, float] | None,
     has_pooler: bool,
 ) -> Tensors:
-    """Returns the outputs; `scale` is that of a fine-tuned model's targets."""
+    """Returns the outputs of a batch.
+
+    `scale` is the deviation and the mean of a fine-tuned model's targets.
+    """
     if scale is not None:
         deviation, mean = scale
         return {"logits": model(batch) * deviation + mean}

@@ -1,11 +1,12 @@
 """Loads models with an engine that runs them: TensorFlow or OpenVINO.
 
-TensorFlow is imported only if it runs the model, or to convert it. A model for
-OpenVINO is an export, see `export.openvino`, or it is converted from a
-checkpoint. In a run directory, it is kept beside the checkpoint::
+TensorFlow is imported only if it runs or converts the model. A model for
+OpenVINO was exported, see `export.openvino`, or is converted from a checkpoint.
+In a run directory, the converted model is kept beside the checkpoint::
 
-    RUN/openvino/finetuned/     or masked_lm, encoder: an export
-                 SOURCE.txt     the checkpoint it was converted from
+    RUN/openvino/finetuned/                or masked_lm/, or encoder/
+                       model.xml, ...   the files of an export
+                       SOURCE.txt       fingerprints of the checkpoint's files
 """
 
 import atexit
@@ -43,7 +44,7 @@ class EngineChoice(NamedTuple):
 
 
 class PretrainedConfig(NamedTuple):
-    """Stands for a model that an engine runs."""
+    """Takes the place of the Keras model if OpenVINO runs it."""
 
     config: BertConfig
 
@@ -255,7 +256,7 @@ def _can_keep(directory: str) -> bool:
 def _describe_source(model_files: ModelFiles, directory: str) -> str:
     """Returns a text that changes with the checkpoint and the model's files.
 
-    An index of a checkpoint has the checksums of all weights.
+    The index of a checkpoint contains the checksums of all weights.
     """
     paths = [
         os.path.join(directory, name)

@@ -16,8 +16,8 @@ from official_bert.runs import file_names
 # {value of --precision: OpenVINO's name}.
 _PRECISIONS = {"auto": "f32", "float32": "f32", "bfloat16": "bf16"}
 
-# OpenVINO imports its converter, which sends statistics of usage over the
-# network. Its core converts models too.
+# `import openvino` imports this converter, which sends usage statistics over
+# the network. OpenVINO's core can convert models without it.
 _CONVERTER = "openvino.tools.ovc"
 
 

@@ -39,8 +39,8 @@ def load_weights(
 
     The source is the prefix of the checkpoint, or the directory of a model in
     another format. The tokenizer keeps the tokens `never_split` whole. For the
-    other arguments see `checkpoints.loading.load`.
-    Raises `InputError` if the files are damaged or do not fit each other.
+    other arguments see `sources.loading.load`. Raises `InputError` if the files
+    are damaged or do not fit each other.
     """
     tokenizer = Tokenizer(
         model_files.vocab_file, model_files.do_lower_case, never_split

@@ -1,1 +1,1 @@
-"""Files, tables, JSON, progress bars, signals, threads."""
+"""Files, tables, JSON, progress bars, signals, threads, processes."""

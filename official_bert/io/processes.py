@@ -13,7 +13,7 @@ from official_bert.io import signals
 # The directory that contains the package.
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
-# Seconds after Ctrl-C until a process that may not know of it is told.
+# Seconds from Ctrl-C to SIGTERM, for a process that Ctrl-C did not reach.
 _GRACE = 2.0
 
 
@@ -35,9 +35,9 @@ def start_command(name: str, flags: Sequence[str]) -> subprocess.Popen[bytes]:
 def wait(process: subprocess.Popen[bytes]) -> int:
     """Returns the exit status of a process, or -N if signal N killed it.
 
-    Ctrl-C and SIGTERM also stop the process. When it has ended, they raise
-    `KeyboardInterrupt` or `SystemExit`, also if it saved its state and ended
-    with status 0.
+    Ctrl-C and SIGTERM also stop the process. After its end, they raise
+    `KeyboardInterrupt` or `SystemExit`, even if it ended with status 0 because
+    it saved its state.
     """
     stopped_by = []
 

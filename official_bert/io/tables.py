@@ -365,7 +365,7 @@ def _separator_advice(first_row: Sequence[str]) -> str:
 def _number_cells(
     path: str, numbered: Iterable[_NumberedCells], advice: str
 ) -> Iterator[Row]:
-    """Yields rows whose cells have numbers; all rows have the same length."""
+    """Yields rows with columns numbered from 0, and requires equal lengths."""
     width = first_empty = 0
     for line, cells in numbered:
         if len(cells) > 1 and not any(cells):

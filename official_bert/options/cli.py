@@ -101,7 +101,7 @@ def run(
 
 
 def global_flags() -> list[str]:
-    """Returns the flags that are no options, for commands that this starts."""
+    """Returns flags outside the options, for commands that this one starts."""
     is_verbose = flags.FLAGS.is_parsed() and "verbose" in flags.FLAGS
     return ["--verbose"] if is_verbose and flags.FLAGS.verbose else []
 

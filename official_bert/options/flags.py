@@ -176,7 +176,7 @@ class Options:
 
     command: ClassVar[str]
     one_of: ClassVar[Sequence[str]] = ()
-    given: ClassVar[frozenset[str]]  # Of an instance, but not a field.
+    given: ClassVar[frozenset[str]]  # Set per instance; not a field.
     is_resolved: ClassVar[bool] = False
 
     def __init_subclass__(cls, heading: str = "Data", **policy: Any) -> None:
@@ -249,7 +249,7 @@ class Options:
         """
         if self.is_resolved:
             return self
-        options = self.replace()._complete()  # Of a copy.
+        options = self.replace()._complete()  # A copy, to mark as resolved.
         options._check()
         vars(options)["is_resolved"] = True
         return options

@@ -223,7 +223,7 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
             self._check_held_out()
 
     def _complete(self: _Options) -> _Options:
-        """Fills in what own files imply, except what their content implies."""
+        """Fills in what the flags of own files imply, without reading them."""
         actions = {}
         if self.train_file:
             actions = {"do_train": True, "do_eval": self.dev_share != 0}

@@ -19,8 +19,8 @@ from official_bert.options.flags import (
 from official_bert.options.model_source import NamedModel
 from official_bert.sources import checkpoint_paths
 
-# Policies of options: those that concern only one command, and, of these, those
-# that change at most rounding and dropout masks.
+# The policy of options that concern a single command, not the model; and of
+# those among them that change at most rounding and dropout masks.
 PER_COMMAND: dict[str, Any] = {"on_resume": "free", "inherited": False}
 EXECUTION: dict[str, Any] = {**PER_COMMAND, "changes_results": False}
 

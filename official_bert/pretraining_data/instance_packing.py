@@ -51,7 +51,7 @@ def best_fit(
     Returns the indices of the instances in each row, ascending. Rows are sorted
     by their first instances, so they are in random order if the instances are.
     """
-    rows: list[_OpenRecord] = []  # The fullest first.
+    rows: list[_OpenRecord] = []  # Sorted, the fullest first.
     by_room = operator.itemgetter(0)
     for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         length, count = lengths[index], counts[index]

@@ -126,7 +126,7 @@ class RunDirectory:
             files.remove(path)
 
     def result_names(self) -> list[str]:
-        """Returns the names of the files that are of interest after a run."""
+        """Returns the names of the files with results and predictions."""
         is_result = file_names.RESULTS.fullmatch
         return list(filter(is_result, files.list_directory(self.path)))
 
@@ -134,10 +134,10 @@ class RunDirectory:
     def lock(self) -> Iterator[None]:
         """Creates the directory and keeps other training runs out of it.
 
-        The lock is released when its process ends, even if it is killed. There
-        is none on remote and other file systems without locks. A new directory
-        that is still empty at the end is removed. Raises `InputError` if
-        another run holds the lock, or if the lock file cannot be written.
+        The lock is released when its process ends, even if it is killed. Remote
+        directories, and file systems without locks, are not locked. A new
+        directory that is still empty at the end is removed. Raises `InputError`
+        if another run holds the lock, or the lock file cannot be written.
         """
         if files.is_remote(self.path):
             yield

@@ -44,13 +44,13 @@ OF_MODEL = re.compile(
     r"|test\w*_predictions\.(tsv|txt)|(nbest_)?predictions\.json|null_odds\.json"
     rf"|({_SUBMISSIONS})\.tsv|(training_curves|confusion_matrix)\.(png|html)"
 )
-# What is of interest after a run.
+# Results and predictions, which a command lists at its end.
 RESULTS = re.compile(
     r"(dev|eval_res|predict|task|test|nbest_predict|null)\w*\.(jsonl?|t..)"
     rf"|({_SUBMISSIONS})\.tsv"
 )
 # Temporary files that a killed run left. Only the holder of the lock writes
-# them. Those of evaluations and exports, which may be running, are no match.
+# them. Those of evaluations and exports, which may be running, do not match.
 UNFINISHED = re.compile(
     r"(model\.ckpt-\d+|checkpoint|train\.tf_record|train_options\.json"
     r"|(bert_config|task)\.json|vocab\.txt|dev\.jsonl|eval_history\.jsonl).*"

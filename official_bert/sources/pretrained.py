@@ -127,7 +127,7 @@ def find(
         own_vocab = checkpoint_paths.beside(directory, VOCAB) or ""
         directory = os.path.dirname(config_file)
     else:
-        if reader is tf1_files:  # On the Hub, with another config.
+        if reader is tf1_files:  # A repository with config.json.
             reader = huggingface_files
         config = reader.read_config(directory, source.content)
         config_file = _cache(CONFIG, config.to_json_string())
@@ -136,7 +136,7 @@ def find(
     vocab_file = own_vocab or vocab_file or ""
     lower = _is_uncased(directory, vocab_file, reader)
     found = ModelFiles(config_file, own_vocab, checkpoint, lower)
-    if checkpoint == directory:  # Not read again.
+    if checkpoint == directory:  # So that it is not read again.
         vars(found)["source"] = source
     if vocab is not None:
         vars(found)["vocab"] = vocab

@@ -302,7 +302,7 @@ class Task(abc.ABC):
 
     @property
     def input_hint(self) -> str:
-        """What a line of an input of `predict.py` has, after a comma."""
+        """Describes an input line of `predict.py`; starts with a comma."""
         return ""
 
     @property
@@ -375,8 +375,8 @@ class Task(abc.ABC):
     def of_transformers(cls, model: TransformersModel) -> "Task":
         """Returns the task of a model of transformers, with default values.
 
-        Only for the kinds that `heads.KINDS` names. Raises `InputError` if the
-        labels do not fit the problem.
+        Only the kinds of tasks in `heads.KINDS` override this. Raises
+        `InputError` if the labels do not fit the problem.
         """
         raise NotImplementedError
 

@@ -28,7 +28,7 @@ class EvaluatedRun(Protocol):
 
     @property
     def patience(self) -> int:
-        """`--early_stopping`; 0: no early end."""
+        """`--early_stopping`; 0: training does not stop early."""
 
     def measure(self, step: int) -> dict[str, Any]:
         """Evaluates the weights after a step.

@@ -29,7 +29,7 @@ _RESULTS = file_names.METRICS
 def run(task: Task, options: RunClassifier) -> None:
     """Runs every combination of `--sweep` and writes a table of the results.
 
-    Each run is a process of its own, so that its memory is returned and its
+    Each run is a process of its own, so that its memory is freed and its
     failure does not end the sweep. It has its own directory in `output_dir`. A
     finished run is not repeated, but missing predictions and plots are added.
     `sweep.tsv` has a line for each combination, aggregated over seeds, best
@@ -68,7 +68,7 @@ def run(task: Task, options: RunClassifier) -> None:
 
 
 def _require_data(runs: Sequence[tuple[Setting, RunClassifier]]) -> None:
-    """Raises errors in the data once, instead of in each run."""
+    """Raises `InputError` for faulty data once, instead of in each run."""
     seen = set()
     for setting, options in runs:
         declared = options.__dataclass_fields__

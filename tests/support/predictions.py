@@ -1,4 +1,4 @@
-"""What tests of `predict.py` for several input formats share."""
+"""Helpers of the tests of `predict.py`, which are split by input format."""
 
 import io
 import sys

@@ -27,7 +27,7 @@ class FormatFiles(Protocol):
     """The module `files` of a format, which needs no TensorFlow.
 
     `content` is the content of `config.json`; {} if there is none. Functions
-    raise `InputError` for files that are damaged, or not of BERT.
+    raise `InputError` for damaged files, and for models other than BERT.
     """
 
     def matches(
@@ -44,7 +44,7 @@ class FormatFiles(Protocol):
         """Returns the text of `vocab.txt`; None if there is no vocabulary."""
 
     def read_casing(self, directory: str) -> bool | None:
-        """Returns `do_lower_case`; None if the files do not tell it."""
+        """Returns `do_lower_case`; None if the files do not contain it."""
 
 
 class Format(NamedTuple):
@@ -117,7 +117,7 @@ class Source(NamedTuple):
 
 
 def find(path: str, where: str) -> Source:
-    """Finds out the format of a model.
+    """Detects the format of a model.
 
     `path` is a directory or the prefix of a checkpoint. In a directory with
     several formats, a TF1 checkpoint with its config is preferred. Raises
@@ -134,7 +134,7 @@ def find(path: str, where: str) -> Source:
     if tf1_files.matches(path, names) and (has_config or not has_others):
         is_tf2 = tf1_files.has_object_graph(path)
         return Source(path, _MODEL_GARDEN if is_tf2 else _TF1, content)
-    # The last row first, because `huggingface` accepts every config.json.
+    # `huggingface` comes last, because it accepts every config.json.
     others = (f for f in reversed(FORMATS.values()) if f.files is not tf1_files)
     found = next(
         (f for f in others if f.files.matches(path, names, content)), None

@@ -60,7 +60,7 @@ read_casing = tokenizer_files.read_casing
 def matches(
     directory: str, names: Sequence[str], content: dict[str, Any]
 ) -> bool:
-    """Whether there is a config; other formats have more in it."""
+    """Whether there is a `config.json`, as in more specific formats too."""
     return CONFIG in names
 
 

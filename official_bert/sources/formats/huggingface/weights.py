@@ -59,7 +59,7 @@ _TIED = {
 
 
 def open_arrays(directory: str, config: BertConfig | None = None) -> Arrays:
-    """Opens the weights in a directory, whose names do not need the config.
+    """Opens the weights in a directory; `config` is not used.
 
     Raises `InputError` if a file is missing or damaged.
     """
