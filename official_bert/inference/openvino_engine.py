@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from absl import logging
 
 from official_bert.errors import InputError, first_line, listed
 from official_bert.io import files
@@ -42,6 +43,10 @@ def import_openvino() -> Any:
     return openvino
 
 
+def _has_bfloat16(core: Any) -> bool:
+    return "BF16" in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+
+
 class OpenVinoEngine:
     """Computes outputs of a converted model; an `engines.Engine`.
 
@@ -51,7 +56,8 @@ class OpenVinoEngine:
         directory: A directory that `export.openvino` wrote.
         outputs: The names of the outputs to compute, in order.
         precision: "auto", "float32" or "bfloat16": the precision of
-            computation. Outputs are float32. "auto" is float32.
+            computation. Outputs are float32. "auto" is float32, and so is
+            "bfloat16", with a warning, on processors without bfloat16.
 
     Raises:
         InputError: The model is damaged, or lacks an output.
@@ -74,6 +80,12 @@ class OpenVinoEngine:
                     "with convert_checkpoint.py --to=openvino --skip=^cls; for "
                     "masked words, without --skip."
                 )
+            if precision == "bfloat16" and not _has_bfloat16(core):
+                logging.warning(
+                    "--precision=bfloat16: this processor has no bfloat16 "
+                    "instructions. The model computes in float32."
+                )
+                precision = "float32"
             # Only what these outputs need is computed.
             order = list(dict.fromkeys(outputs))
             results = [by_name[name] for name in order]

@@ -18,7 +18,7 @@ from official_bert.commands import (
 )
 from official_bert.errors import InputError
 from official_bert.export import openvino, serving
-from official_bert.inference import engine_choice
+from official_bert.inference import engine_choice, openvino_engine
 from official_bert.inference.predictor import Predictor
 from official_bert.inference.trained_models import load_finetuned
 from official_bert.options import ConvertCheckpoint, ExtractFeatures, Predict
@@ -147,12 +147,26 @@ def test_answers_equal_those_of_tensorflow(runs, exports, name):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(
+    "AVX2" in os.environ.get("ONEDNN_MAX_CPU_ISA", ""),
+    reason="OpenVINO asks the processor for bfloat16, and ignores this limit",
+)
 def test_bfloat16_answers_are_near(exports):
     directory = exports / "classification"
     exact = Predictor.from_dir(directory, precision="float32")(PAIRS)
     found = Predictor.from_dir(directory, precision="bfloat16")(PAIRS)
     exact, found = ([*numbers(a)] for a in (exact, found))
     np.testing.assert_allclose(found, exact, atol=0.02)
+
+
+def test_processor_without_bfloat16_computes_in_float32(
+    exports, monkeypatch, caplog
+):
+    directory = exports / "classification"
+    exact = Predictor.from_dir(directory)(PAIRS)
+    monkeypatch.setattr(openvino_engine, "_has_bfloat16", lambda _: False)
+    assert Predictor.from_dir(directory, precision="bfloat16")(PAIRS) == exact
+    assert "no bfloat16 instructions" in caplog.text
 
 
 def masked_lm(directory, output, **flags):

@@ -61,9 +61,8 @@ def export(
     be exported.
     """
     openvino.require_exportable(finetuned)
-    files.make_directory(export_dir)
-    path = os.path.join(export_dir, str(_next_version(export_dir)))
     if export_openvino:
+        path = _new_version(export_dir)
         gap = openvino.write_finetuned(finetuned, path)
         logging.info("Exported %s. Logits differ by at most %.2g", path, gap)
         return path
@@ -85,7 +84,7 @@ def export(
         extra_files["assets/labels.txt"] = text.encode()
     if export_tflite:
         extra_files["model.tflite"] = tflite.convert(signatures, module)
-    functions = signatures.all()
+    path, functions = _new_version(export_dir), signatures.all()
     saved_model.write(module, path, functions, extra_files)
     logging.info("Exported %s: %s", path, ", ".join(sorted(functions)))
     return path
@@ -103,6 +102,9 @@ def make_signatures(
     return SIGNATURES[finetuned.task.serving](finetuned, tokenizer)
 
 
-def _next_version(export_dir: str) -> int:
+def _new_version(export_dir: str) -> str:
+    """Returns the directory of the next version; makes `export_dir`."""
+    files.make_directory(export_dir)
     names = files.list_directory(export_dir)
-    return max([int(name) for name in names if name.isdecimal()], default=0) + 1
+    last = max([int(name) for name in names if name.isdecimal()], default=0)
+    return os.path.join(export_dir, str(last + 1))
