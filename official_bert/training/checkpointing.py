@@ -1,9 +1,9 @@
-"""A run's output directory: its lock, its starting point, its checkpoints."""
+"""A run's output directory: its starting point, its checkpoints."""
 
 import contextlib
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from concurrent import futures
 from typing import Any, NamedTuple
 
@@ -15,26 +15,12 @@ from official_bert.errors import InputError, listed
 from official_bert.options.training import TrainingOptions
 from official_bert.runs import checkpoints as run_directory
 from official_bert.runs import file_names
-from official_bert.runs.directory import RunDirectory
 from official_bert.sources import loading
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.heads import TASK_HEAD
 
 # Heads of pre-training and of tasks. Training with other heads ignores them.
 _HEADS = f"^cls/|{TASK_HEAD}"
-
-
-@contextlib.contextmanager
-def output_dir_lock(options: TrainingOptions) -> Iterator[None]:
-    """Keeps other training runs out of the output directory.
-
-    Runs that do not train and hosts other than the chief take no lock.
-    """
-    if options.do_train and options.is_chief:
-        with RunDirectory(options.output_dir).lock():
-            yield
-    else:
-        yield
 
 
 class StartingPoint(NamedTuple):

@@ -9,7 +9,6 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
-from official_bert import plots
 from official_bert.errors import InputError
 from official_bert.hub import HubBert
 from official_bert.inference.forward import Forward
@@ -42,7 +41,7 @@ from official_bert.training import (
     resuming,
 )
 from official_bert.training.checkpointing import StartingPoint
-from official_bert.training.fit import TrainingData, fit
+from official_bert.training.fit import TrainingData, fit, run_context
 from official_bert.training.objectives import FinetuningObjective
 
 # Weights that only fine-tuning has, and the pooler, which masked-LM models of
@@ -199,10 +198,7 @@ class FinetuningRun:
 
 def finetune(task: Task, options: FinetuningOptions) -> None:
     """Trains, evaluates and predicts, as set by the options."""
-    with (
-        checkpointing.output_dir_lock(options),
-        distribution.reporting_lost_hosts(options),
-    ):
+    with run_context(options):
         run = prepare(task, options)
         if options.do_train:
             fit(run)
@@ -210,8 +206,6 @@ def finetune(task: Task, options: FinetuningOptions) -> None:
             distribution.wait_for_all_hosts(run.strategy)
         if options.do_eval or options.do_predict:
             _evaluate_and_predict(run)
-        if options.plots and options.is_chief:
-            plots.write(options.output_dir)
 
 
 def _evaluate_and_predict(run: FinetuningRun) -> None:

@@ -1,20 +1,18 @@
 """What happens around the training loop, in pre-training and fine-tuning."""
 
+import contextlib
 import math
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
 from absl import logging
 
+from official_bert import plots
 from official_bert.inputs.records import RecordFiles
+from official_bert.options.training import TrainingOptions
 from official_bert.runs.directory import RunDirectory
-from official_bert.training import (
-    checkpointing,
-    distribution,
-    loop,
-    resuming,
-)
+from official_bert.training import checkpointing, distribution, loop, resuming
 from official_bert.training.checkpointing import StartingPoint
 from official_bert.training.evaluations import EvaluatedRun, Evaluations
 
@@ -60,6 +58,21 @@ class TrainingRun(EvaluatedRun, Protocol):
 
     def model_files(self) -> Mapping[str, str]:
         """Returns {name: text} of the files that describe the model."""
+
+
+@contextlib.contextmanager
+def run_context(options: TrainingOptions) -> Iterator[None]:
+    """Locks the output directory, reports lost hosts, finally draws plots.
+
+    Runs that do not train and hosts other than the chief take no lock.
+    """
+    lock: Any = contextlib.nullcontext()
+    if options.do_train and options.is_chief:
+        lock = RunDirectory(options.output_dir).lock()
+    with lock, distribution.reporting_lost_hosts(options):
+        yield
+        if options.plots and options.is_chief:
+            plots.write(options.output_dir)
 
 
 def fit(run: TrainingRun) -> int:

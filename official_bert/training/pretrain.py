@@ -14,7 +14,6 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from official_bert import plots
 from official_bert.config import BertConfig
 from official_bert.inputs import datasets, records, schemas
 from official_bert.inputs.records import RecordFiles
@@ -34,7 +33,7 @@ from official_bert.training import (
     step,
 )
 from official_bert.training.checkpointing import StartingPoint
-from official_bert.training.fit import TrainingData, fit
+from official_bert.training.fit import TrainingData, fit, run_context
 from official_bert.training.objectives import PretrainingObjective
 
 # {value of --nsp: name of the loss}.
@@ -171,10 +170,7 @@ class PretrainingRun:
 
 def pretrain(options: RunPretraining) -> None:
     """Trains, evaluates, or both."""
-    with (
-        checkpointing.output_dir_lock(options),
-        distribution.reporting_lost_hosts(options),
-    ):
+    with run_context(options):
         run = prepare(options)
         with _naming_damaged_records(run):
             if options.do_train:
@@ -185,10 +181,8 @@ def pretrain(options: RunPretraining) -> None:
                 )
             if options.do_eval:
                 _write_results(run, run.measure(global_step))
-        if options.plots and options.is_chief:
-            plots.write(options.output_dir)
-        if options.do_train and options.is_chief:
-            _print_next_command(options, run.model.config)
+    if options.do_train and options.is_chief:
+        _print_next_command(options, run.model.config)
 
 
 def prepare(options: RunPretraining) -> PretrainingRun:
