@@ -139,9 +139,7 @@ def test_config_of_the_other_direction_is_an_error(inputs, tmp_path, folder):
 
 @pytest.mark.trains
 @pytest.mark.slow
-def test_left_to_right_model_is_fine_tuned(
-    inputs, left_to_right, tmp_path, caplog
-):
+def test_left_to_right_model_is_tuned(inputs, left_to_right, tmp_path, caplog):
     """The label depends on the first word, and the last token is pooled."""
     rng = random.Random(1)
     for name, number in (("train", 200), ("dev", 50)):

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 api = pytest.importorskip("poetry.core.masonry.api", reason="needs .[dev]")
 
 TENSORFLOW_ADD_ONS = {
-    *("keras-hub", "keras-nlp", "tensorflow-hub", "tensorflow-text"),
+    *("keras-hub", "keras-nlp", "tensorflow-hub", "tensorflow-text")
 }
 
 
@@ -116,11 +116,9 @@ def test_wheel_has_the_demo_model(wheel):
 
 def test_version_is_that_of_the_wheel_or_of_the_clone(wheel):
     (info,) = wheel.glob("official_bert-*.dist-info")
-    version = info.name.removeprefix("official_bert-").removesuffix(
-        ".dist-info"
-    )
+    number = info.name.removeprefix("official_bert-").removesuffix(".dist-info")
     code = "import official_bert; print(official_bert.__version__)"
-    assert run(wheel, "-c", code) == (0, f"{version}\n")
+    assert run(wheel, "-c", code) == (0, f"{number}\n")
     # Isolated from site-packages, the clone is not installed.
     assert run(
         ROOT,
@@ -128,7 +126,7 @@ def test_version_is_that_of_the_wheel_or_of_the_clone(wheel):
         "-S",
         "-c",
         f"import sys; sys.path.insert(0, {str(ROOT)!r}); {code}",
-    ) == (0, f"{version}\n")
+    ) == (0, f"{number}\n")
 
 
 def test_wheel_says_who_wrote_it_and_what_it_is(metadata):

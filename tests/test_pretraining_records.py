@@ -204,9 +204,8 @@ def test_left_to_right_models_read_unmasked_records(folder, tmp_path):
     settings = {"left_to_right": True, "do_eval": True}
     output = run(folder, tmp_path, "static", do_train=True, **settings)
     expected = pretraining_runs.results(output)
-    found = pretraining_runs.results(
-        run(folder, tmp_path, "dynamic", **settings)
-    )
+    output = run(folder, tmp_path, "dynamic", **settings)
+    found = pretraining_runs.results(output)
     assert found == pytest.approx(expected, rel=1e-6)
 
 

@@ -45,11 +45,7 @@ def test_slow_import_is_found(tmp_path):
     [
         (
             "run_classifier.py",
-            [
-                "--train_file=table.csv",
-                "--output_dir=out",
-                "--model=bert_tiny_demo",
-            ],
+            ["--train_file=t.csv", "--output_dir=o", "--model=bert_tiny_demo"],
             "--text_column must be given",
         ),
         (
@@ -62,7 +58,7 @@ def test_slow_import_is_found(tmp_path):
 def test_errors_in_the_data_do_not_wait_for_tensorflow(
     tmp_path, command, arguments, message
 ):
-    (tmp_path / "table.csv").write_text("a,b\nthe cat,the dog\na b,c d\n")
+    (tmp_path / "t.csv").write_text("a,b\nthe cat,the dog\na b,c d\n")
     (tmp_path / "bad.jsonl").write_text('"good"\n7\n')
     task = TextTask(task_type="classification", labels=("no", "yes"))
     tiny.save_finetuned(tmp_path / "tuned", task)

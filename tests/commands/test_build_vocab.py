@@ -84,9 +84,7 @@ def test_vocabulary_does_not_depend_on_the_hash_seed(directory):
         (b"fine\nbad \xff\n", r"text\.txt:2: text must be UTF-8"),
     ],
 )
-def test_unusable_text_is_an_error_and_keeps_the_vocabulary(
-    directory, text, message
-):
+def test_unusable_text_is_an_error_and_keeps_the_file(directory, text, message):
     before = build()
     (directory / "text.txt").write_bytes(text)
     with pytest.raises(InputError, match=message):

@@ -221,9 +221,7 @@ def test_training_in_the_directory_of_the_model_resumes(folder, tmp_path):
 
 
 @pytest.mark.slow
-def test_training_starts_from_a_model_with_other_heads(
-    folder, tmp_path, caplog
-):
+def test_training_starts_from_models_with_other_heads(folder, tmp_path, caplog):
     pretrained = random_weights()
     del pretrained["output_weights"], pretrained["output_bias"]
     checkpoint = str(tmp_path / "bert.ckpt")
@@ -347,9 +345,7 @@ def test_unusable_flags_or_data_are_an_error_before_features_are_made(
         assert not (tmp_path / "out").exists()
 
 
-def test_flags_set_the_schedule_the_seed_and_the_rates_of_layers(
-    folder, monkeypatch
-):
+def test_flags_set_schedule_seed_and_rates_of_layers(folder, monkeypatch):
     seen, trainer = {}, loop.Trainer
 
     def seen_trainer(*arguments):

@@ -125,9 +125,7 @@ def test_other_commands_need_no_module_for_the_run(trained, tmp_path):
         command_lines.parse(RunClassifier, line)
 
 
-def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(
-    base, tmp_path
-):
+def test_resumed_run_has_the_weights_of_an_uninterrupted_run(base, tmp_path):
     """The module has no dropout: its masks differ at every call."""
     flags = {"seed": 5, "freeze": "embeddings"}
     whole = run(base, tmp_path / "whole", **flags)

@@ -10,12 +10,7 @@ import types
 
 import numpy as np
 import pytest
-from support import (
-    command_lines,
-    conversions,
-    pretraining_runs,
-    record_files,
-)
+from support import command_lines, conversions, pretraining_runs, record_files
 from support.pretraining_runs import (
     CONFIG,
     WITHOUT_DROPOUT,
@@ -184,9 +179,7 @@ ID_TOO_LARGE = r"record \d+: `.*ids` must .* vocab_size=29"
         (shrink_vocabulary, {"jit_compile": True}, ID_TOO_LARGE),
     ],
 )
-def test_records_that_cannot_be_used_are_an_error(
-    folder, change, changes, message
-):
+def test_unusable_records_are_an_error(folder, change, changes, message):
     change(folder)
     with pytest.raises(InputError, match=message):
         run(folder, do_train=True, **changes)
@@ -302,9 +295,7 @@ def test_sigterm_saves_and_ends_the_run(finished, folder, monkeypatch, caplog):
     with pytest.raises(SystemExit, match=r"^0$"):
         resume(folder, do_eval=True)
     # The signal came while step 4 was written, and later steps trained.
-    assert re.search(
-        r"Stopped by SIGTERM after step [5-8], saved as", caplog.text
-    )
+    assert re.search(r"by SIGTERM after step [5-8], saved as", caplog.text)
     files = {path.name for path in (folder / "out").iterdir()}
     assert not files & {"eval_results.txt", "run.lock"}
     monkeypatch.undo()

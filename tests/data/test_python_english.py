@@ -150,9 +150,8 @@ def test_every_nth_document_is_held_out(tmp_path, monkeypatch, capsys):
     documents = [[f"This is {n}.", f"That was {n}."] for n in range(7)]
     monkeypatch.setattr(python_english, "collect", lambda library: documents)
     new = tmp_path / "new"
-    python_english.main(
-        python_english.PythonEnglish(output_dir=str(new), held_out=3)
-    )
+    options = python_english.PythonEnglish(output_dir=str(new), held_out=3)
+    python_english.main(options)
     held_out = (new / "held_out.txt").read_text()
     assert held_out == "This is 2.\nThat was 2.\n\nThis is 5.\nThat was 5.\n"
     train = (new / "train.txt").read_text()

@@ -9,12 +9,10 @@ def test_two_neighboring_words_inside_the_sentence_are_swapped():
     words = ["The", "first", "of", "all", "words", "is", "here."]
     for seed in range(20):
         text = " ".join(words)
-        swapped = python_word_order.swap(text, random.Random(seed)).split()
-        (n, _) = differ = [
-            n for n in range(len(words)) if words[n] != swapped[n]
-        ]
+        found = python_word_order.swap(text, random.Random(seed)).split()
+        (n, _) = differ = [n for n in range(len(words)) if words[n] != found[n]]
         assert differ == [n, n + 1]
-        assert [swapped[n + 1], swapped[n]] == words[n : n + 2]
+        assert [found[n + 1], found[n]] == words[n : n + 2]
         assert 0 < n < len(words) - 2
 
 

@@ -50,9 +50,8 @@ def test_pack_equals_tensorflow_text(num_segments, seq_length):
 def test_pack_equals_the_inputs_of_training(seq_length):
     a, b = random_segments(seq_length, 2)
 
-    packed = pack(
-        [ragged(a), ragged(b)], seq_length, SPECIAL_IDS, ends_empty=False
-    )
+    segments = [ragged(a), ragged(b)]
+    packed = pack(segments, seq_length, SPECIAL_IDS, ends_empty=False)
 
     rows = zip(*(column.numpy() for column in packed.values()), strict=True)
     for row, ids_a, ids_b in zip(rows, a, b, strict=True):

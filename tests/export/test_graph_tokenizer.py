@@ -79,7 +79,7 @@ def test_tokens_equal_the_recorded_ones(recorded_tokens):
 
 @pytest.mark.nightly
 @BOTH_CASINGS
-def test_words_around_every_character_equal_the_reference(
+def test_words_beside_each_character_equal_the_reference(
     vocab_file, do_lower_case
 ):
     texts = []

@@ -43,7 +43,7 @@ PLAIN_WORDS = [
     *("北京", "É!", "o'-'o", "a-a", "Straße", "smith" * 39),
 ]
 ODD_WORDS = [
-    *("한국", "A-a", "x\u00a0y", "\u200b", "##te", "[SEP]", "ΑΣ", "😀", "a≠b"),
+    *("한국", "A-a", "x\u00a0y", "\u200b", "##te", "[SEP]", "ΑΣ", "😀", "a≠b")
 ]
 MAX_SEQ_LENGTH = 24
 
@@ -304,10 +304,8 @@ def ask(questions, *modules):
     names = ("directory", "signature", "instances")
     objects = [dict(zip(names, values, strict=True)) for values in questions]
     lines = "".join(json.dumps(question) + "\n" for question in objects)
-    result = run_python(
-        *("-I", CLIENT, *modules), input=lines, cwd=CLIENT.anchor
-    )
-    return [json.loads(line) for line in result.stdout.splitlines()]
+    done = run_python(*("-I", CLIENT, *modules), input=lines, cwd=CLIENT.anchor)
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 @pytest.mark.slow
@@ -338,12 +336,10 @@ def test_model_without_text_signatures_needs_tensorflow_alone(tmp_path):
         "segment_ids": [0] * 4,
     }
 
-    answers = ask(
-        (path, name, [row, row]) for name in ("serving_default", "ids")
-    )
+    served = ask((path, name, [row] * 2) for name in ("serving_default", "ids"))
 
     [expected] = predict(finetuned, ["the Smith"])
-    for row in [row for rows in answers for row in rows]:
+    for row in [row for rows in served for row in rows]:
         assert row["label"] == expected["label"]
         found = dict(zip(row["classes"], row["probabilities"], strict=True))
         assert found == pytest.approx(expected["probabilities"], abs=2e-6)
@@ -395,16 +391,14 @@ def test_exported_version_appears_only_when_complete(tmp_path, monkeypatch):
     "name", ["classification", "choice", "tagging", "squad"]
 )
 def test_tflite_model_equals_the_original(name, tmp_path):
-    finetuned = load(name, tmp_path)
-    serving.export(
-        finetuned, str(tmp_path), export_text=False, export_tflite=True
-    )
+    loaded = load(name, tmp_path)
+    serving.export(loaded, str(tmp_path), export_text=False, export_tflite=True)
 
     content = (tmp_path / "1/model.tflite").read_bytes()
     assert content[4:8] == b"TFL3"
-    signatures = serving.make_signatures(finetuned, export_text=False)
+    signatures = serving.make_signatures(loaded, export_text=False)
     assert tflite.largest_difference(signatures, content) < 1e-5
-    for weight in finetuned.model.trainable_variables:
+    for weight in loaded.model.trainable_variables:
         weight.assign(weight + 0.1)
     assert tflite.largest_difference(signatures, content) > 0.01
 

@@ -16,12 +16,10 @@ def tokenizer():
 
 def test_texts_and_pairs_are_padded_to_the_longest(tokenizer):
     batch = encode(tokenizer, ["Hello, world.", ("Who?", "A cat did it.")])
-    tokens = [
-        tokenizer.convert_ids_to_tokens(row) for row in batch["input_ids"]
-    ]
+    found = [tokenizer.convert_ids_to_tokens(row) for row in batch["input_ids"]]
     hello = "[CLS] hello , world . [SEP]"
     pair = "[CLS] who ? [SEP] a cat did it . [SEP]"
-    assert tokens == [[*hello.split(), *["[PAD]"] * 4], pair.split()]
+    assert found == [[*hello.split(), *["[PAD]"] * 4], pair.split()]
     assert batch["input_mask"].tolist() == [[1] * 6 + [0] * 4, [1] * 10]
     assert batch["segment_ids"].tolist() == [[0] * 10, [0] * 4 + [1] * 6]
     assert {array.dtype for array in batch.values()} == {np.dtype("int32")}

@@ -188,9 +188,7 @@ def test_errors_of_remote_files_are_input_errors(tmp_path, call, path, message):
 @pytest.mark.parametrize(
     "call", [files.remove, lambda path: files.replace(path, f"{path}.new")]
 )
-def test_file_that_cannot_be_removed_or_renamed_is_an_error(
-    tmp_path, call, path
-):
+def test_missing_file_to_remove_or_rename_is_an_error(tmp_path, call, path):
     with pytest.raises((OSError, tf.errors.OpError), match=r"No such|'nope'"):
         call(path.format(tmp_path))
 
@@ -344,16 +342,14 @@ def test_fingerprint_does_not_read_pipes(tmp_path):
     assert files.fingerprint(str(path)) == "pipe: not a regular file"
 
 
-@pytest.mark.parametrize(
-    "schemes", [("", ""), ("", "file://"), ("file://", "")]
-)
-def test_files_move_to_other_file_systems(tmp_path, monkeypatch, schemes):
+@pytest.mark.parametrize("pair", [("", ""), ("", "file://"), ("file://", "")])
+def test_files_move_to_other_file_systems(tmp_path, monkeypatch, pair):
     def rename(source, target):
         raise OSError(errno.EXDEV, "Invalid cross-device link")
 
     monkeypatch.setattr(os, "rename", rename)
     (tmp_path / "a").write_bytes(b"1")
     (tmp_path / "b").write_bytes(b"2")
-    source, target = schemes
+    source, target = pair
     files.move(f"{source}{tmp_path}/a", f"{target}{tmp_path}/b")
     assert (tmp_path / "b").read_bytes() == b"1"

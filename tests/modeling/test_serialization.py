@@ -120,11 +120,7 @@ def test_ids_may_be_floats():
 
 @pytest.mark.parametrize(
     "model_class",
-    [
-        encoder.Bert,
-        finetuning.SequenceClassifier,
-        pretraining.PretrainingModel,
-    ],
+    [encoder.Bert, finetuning.SequenceClassifier, pretraining.PretrainingModel],
 )
 def test_dtype_policy_applies_to_all_sublayers(model_class):
     model = model_class(CONFIG, dtype="mixed_bfloat16")

@@ -59,10 +59,8 @@ def test_adamw_equals_the_original_step_by_step(golden, scenario):
     norms, rates = [], []
     for step in range(settings["steps_run"]):
         named = recorded.part(arrays, f"step{step:02d}/grad/")
-        gradients = [named.get(weight.path) for weight in weights]
-        norm, rate = apply(
-            [g if g is None else tf.constant(g) for g in gradients]
-        )
+        grads = [named.get(weight.path) for weight in weights]
+        norm, rate = apply([g if g is None else tf.constant(g) for g in grads])
         norms.append(norm)
         rates.append(rate)
         after = {w.path: w for w in weights} | optimizer.slots

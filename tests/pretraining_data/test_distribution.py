@@ -114,7 +114,7 @@ def test_statistics_of_several_runs_equal_the_original(
     "pair", [(100, 119, 1, 13), (100, 130, 1, 2), (100, 105, 1, 27)]
 )
 def test_segments_of_many_pairs_are_drawn_like_those_of_one(tmp_path, pair):
-    num_draws = 5000
+    number = 5000
     (tmp_path / "in").touch()
     options = CreatePretrainingData(
         input_file=str(tmp_path / "in"),
@@ -125,9 +125,7 @@ def test_segments_of_many_pairs_are_drawn_like_those_of_one(tmp_path, pair):
     sentences = np.cumsum([0, 3, 20, 7, 40, 1, 12])
     text = Corpus(np.arange(83, dtype=np.int32), sentences, np.array([0, 1, 6]))
     rng = random.Random(1)
-    drawn = np.array(
-        [(*pair, 1, rng.getrandbits(63)) for _ in range(num_draws)]
-    )
+    drawn = np.array([(*pair, 1, rng.getrandbits(63)) for _ in range(number)])
     parallel.add_random_segments(drawn, text, options)
     documents = [document.tolist() for document in text]
     ours = Counter(map(tuple, drawn[:, :4].tolist()))
@@ -135,7 +133,7 @@ def test_segments_of_many_pairs_are_drawn_like_those_of_one(tmp_path, pair):
         segment_pairs.add_random_segment(
             segment_pairs.IncompletePair(*pair), documents, options, rng
         )[:4]
-        for _ in range(num_draws)
+        for _ in range(number)
     )
     counts = np.array([(ours[key], theirs[key]) for key in ours | theirs])
     frequent = counts[counts.sum(axis=1) >= 20]

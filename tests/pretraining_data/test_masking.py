@@ -43,16 +43,14 @@ def mask_many(continues, number, seed, whole_words, replacements=DEFAULT):
 with_both_functions = pytest.mark.parametrize("choose", [mask_one, mask_many])
 
 
-@pytest.mark.parametrize(
-    ("prob", "at_most"), [(0.15, 20), (0.0, 20), (0.15, 2)]
-)
-def test_number_of_predictions_is_rounded_half_to_even(prob, at_most):
+@pytest.mark.parametrize(("prob", "limit"), [(0.15, 20), (0.0, 20), (0.15, 2)])
+def test_number_of_predictions_is_rounded_half_to_even(prob, limit):
     options = types.SimpleNamespace(
-        max_seq_length=511, masked_lm_prob=prob, max_predictions_per_seq=at_most
+        max_seq_length=511, masked_lm_prob=prob, max_predictions_per_seq=limit
     )
     counts = Settings(options).num_to_predict
     assert counts.tolist() == [  # As in the original implementation.
-        min(at_most, max(1, round(length * prob))) for length in range(512)
+        min(limit, max(1, round(length * prob))) for length in range(512)
     ]
 
 
@@ -88,12 +86,10 @@ SHARES = [
 @with_both_functions
 @pytest.mark.parametrize(("mask", "keep", "draw"), SHARES)
 def test_replacements_have_the_requested_shares(choose, mask, keep, draw):
-    requested = Replacements(
-        MASK, TOKEN_IDS, mask / 100, draw / 100, keep / 100
-    )
+    wanted = Replacements(MASK, TOKEN_IDS, mask / 100, draw / 100, keep / 100)
     counts, drawn = collections.Counter(), set()
     for seed in range(400):
-        for replacement in choose([False] * 100, 15, seed, True, requested)[1]:
+        for replacement in choose([False] * 100, 15, seed, True, wanted)[1]:
             if replacement in (MASK, KEEP):
                 counts[replacement] += 1
             else:

@@ -41,9 +41,7 @@ def test_new_directory_is_removed_if_it_is_empty_at_the_end(tmp_path):
     assert os.listdir(new) == ["model.ckpt-0.index"]
 
 
-def test_file_system_without_locks_gives_a_warning(
-    tmp_path, monkeypatch, caplog
-):
+def test_file_system_without_locks_is_a_warning(tmp_path, monkeypatch, caplog):
     def fail(*_):
         raise OSError(errno.ENOLCK, "no locks here")
 

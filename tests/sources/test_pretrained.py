@@ -187,11 +187,9 @@ def test_model_sets_the_flags_that_are_omitted(models):
     assert found.bert_config_file == str(model / "bert_config.json")
     assert found.vocab_file == str(model / "vocab.txt")
     assert found.init_checkpoint == str(model / "bert_model.ckpt")
-    shutil.copy(model / "vocab.txt", "other.txt")
-    found = command_lines.parse(
-        ExtractFeatures, f"{line} --vocab_file=other.txt"
-    )
-    assert found.vocab_file == "other.txt"
+    shutil.copy(model / "vocab.txt", "b.txt")
+    found = command_lines.parse(ExtractFeatures, f"{line} --vocab_file=b.txt")
+    assert found.vocab_file == "b.txt"
 
 
 def test_model_without_vocabulary_needs_one_which_shows_its_casing(models):

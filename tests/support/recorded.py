@@ -105,12 +105,10 @@ def part(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     return {name.removeprefix(prefix): arrays[name] for name in names}
 
 
-def assert_all_close(found, expected, **tolerance):
+def assert_all_close(found, expected, **limits):
     """Compares the arrays of {name: array} in `expected` with others."""
     for name, value in expected.items():
-        np.testing.assert_allclose(
-            found[name], value, err_msg=name, **tolerance
-        )
+        np.testing.assert_allclose(found[name], value, err_msg=name, **limits)
 
 
 def decode(serialized: bytes) -> dict[str, list[Any]]:

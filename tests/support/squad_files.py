@@ -10,11 +10,8 @@ def write(path, *paragraphs, **changes):
     offset of the answer). `changes` are made to each question.
     """
     nodes = [
-        {
-            "context": context,
-            "qas": [_question(*q) | changes for q in questions],
-        }
-        for context, *questions in paragraphs
+        {"context": text, "qas": [_question(*q) | changes for q in questions]}
+        for text, *questions in paragraphs
     ]
     path.write_text(json.dumps({"data": [{"paragraphs": nodes}]}))
     return str(path)

@@ -198,9 +198,8 @@ def test_table_has_a_column_for_each_choice_and_letters_as_labels(
 ):
     name = "train.csv" if separator == "," else "train.tsv"
     (tmp_path / name).write_text(text.replace(",", separator))
-    task = tasks.get(
-        tiny.options(tmp_path, task_name="choices", **TABLES[text])
-    )
+    options = tiny.options(tmp_path, task_name="choices", **TABLES[text])
+    task = tasks.get(options)
     first, second = task.data.read("train")
     assert first[1:] == ("d ?", ["b", "c", "e"], 2, "")
     assert second[1:] == ("d ?", ["b", "c"], 1, "")

@@ -161,9 +161,7 @@ def test_a_single_tag_is_an_error(write):
         (("0", "B-PER", "O", "tag"), "tags 0, tag have no prefix such as B-"),
     ],
 )
-def test_tags_without_prefix_among_others_are_a_warning(
-    write, caplog, tags, message
-):
+def test_some_tags_without_prefix_are_a_warning(write, caplog, tags, message):
     path = write("".join(f"word {tag}\n" for tag in tags))
     assert labels(path) == tags
     assert [message in m for m in caplog.messages] == [True] * bool(message)

@@ -74,9 +74,7 @@ def test_given_flags_override_detected_values(tmp_path):
         ("a.txt", "--task_name=tagging"),
     ],
 )
-def test_files_of_other_formats_are_an_error_with_advice(
-    tmp_path, name, message
-):
+def test_other_file_formats_are_an_error_with_advice(tmp_path, name, message):
     with pytest.raises(InputError, match=rf"{name} must end in .*{message}"):
         complete(tmp_path, name, "a")
 
@@ -253,9 +251,7 @@ def test_ids_as_labels_give_a_warning(tmp_path, caplog):
 
 
 @pytest.mark.parametrize("split", ["dev", "test"])
-def test_labelled_texts_of_the_training_data_give_a_warning(
-    tmp_path, caplog, split
-):
+def test_labelled_texts_of_training_data_are_a_warning(tmp_path, caplog, split):
     rows = [f"it is {i},{i % 2}" for i in range(8)]
     other = tmp_path / "other.csv"
     other.write_text("text,label\nnew,1\nit is 3,0\nit is 5,1\n")
@@ -267,9 +263,7 @@ def test_labelled_texts_of_the_training_data_give_a_warning(
     assert "overestimate the model: lines 3, 4. Remove" in caplog.text
 
 
-def test_examples_held_out_from_a_finetuned_model_are_a_warning(
-    tmp_path, caplog
-):
+def test_held_out_examples_of_a_finetuned_model_are_a_warning(tmp_path, caplog):
     checkpoint = tmp_path / "earlier" / "model.ckpt-1"
     checkpoint.parent.mkdir()
     tf1.write(str(checkpoint), {"a": np.zeros(1, np.float32)})

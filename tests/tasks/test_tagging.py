@@ -94,9 +94,7 @@ ODD_WORDS = [
 
 
 @pytest.mark.parametrize("do_lower_case", [True, False])
-def test_words_are_tokenized_one_by_one(
-    make_tokenizer, tmp_path, do_lower_case
-):
+def test_each_word_is_tokenized_alone(make_tokenizer, tmp_path, do_lower_case):
     letters = "abeino中文s"
     tokens = [*TOKENS, *letters, *(f"##{c}" for c in letters)]
     tokens += ["new", "york", "N"]

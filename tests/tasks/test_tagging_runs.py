@@ -91,9 +91,7 @@ def assert_predictor_agrees(output, folder):
     """Compares `Predictor` with the predictions file; returns its lines."""
     predicted = columns(output / "test_predictions.txt")
     blocks = (folder / "test.txt").read_text().split("\n\n")[1:]
-    sentences = [
-        [line.split()[0] for line in block.splitlines()] for block in blocks
-    ]
+    sentences = [[line.split()[0] for line in b.splitlines()] for b in blocks]
     answers = Predictor.from_dir(str(output))(sentences)
     tags = [tag for answer in answers for tag in answer["tags"]]
     assert tags == [line[-1] for line in predicted[1:] if line]

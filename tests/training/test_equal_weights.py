@@ -68,9 +68,7 @@ FLAGS = {
 
 
 @pytest.mark.parametrize("changes", FLAGS.values(), ids=[*FLAGS])
-def test_weights_equal_those_of_one_device(
-    folder, one_device, tmp_path, changes
-):
+def test_weights_are_those_of_one_device(folder, one_device, tmp_path, changes):
     output = run(folder, tmp_path, **changes)
     assert_close_weights(output, one_device)
     np.testing.assert_allclose(losses(output), losses(one_device), rtol=1e-5)
@@ -101,9 +99,7 @@ def test_run_resumes_with_another_precision(folder, one_device, tmp_path):
         assert scale & set(weights(output)) == expected
 
 
-def test_two_hosts_end_with_the_weights_of_one_device(
-    folder, one_device, tmp_path
-):
+def test_two_hosts_have_the_weights_of_one_device(folder, one_device, tmp_path):
     flags = pretraining_runs.flags(folder, tmp_path, do_eval=True, **SETTINGS)
     hosts.run("run_pretraining.py", [flags, flags])
     assert_close_weights(tmp_path, one_device)

@@ -116,9 +116,8 @@ def finetuned(request):
     """Returns a task's name, its recorded arrays, state and steps."""
     name, task = request.param, TASKS[request.param]
     arrays = recorded.part(FINETUNING, f"{name}/")
-    model = recorded.assign(
-        build_model(task.head, recorded.TRAINING_CONFIG), 101
-    )
+    model = build_model(task.head, recorded.TRAINING_CONFIG)
+    recorded.assign(model, 101)
     heads = recorded.part(arrays, "extra_init/")
     for weight in model.trainable_variables:
         if weight.path in heads:
@@ -195,9 +194,7 @@ def losses_and_gradients(model, batch):
 
 
 @pytest.mark.parametrize("number", [0, 4])
-def test_packed_rows_have_the_gradients_and_metrics_of_unpacked_instances(
-    number,
-):
+def test_packed_rows_have_the_gradients_and_metrics_of_single_instances(number):
     model, objective = pretraining_model(), PretrainingObjective()
     batches = instances(number), pack(instances(number))
     (expected_losses, expected), (losses, gradients) = (

@@ -124,10 +124,8 @@ def test_changed_training_data_and_weights_are_an_error(folder):
     with pytest.raises(InputError) as raised:
         train(folder, init_checkpoint=checkpoint, num_train_epochs=2.0)
     assert "initial weights: none, now model.ckpt-5.index" in str(raised.value)
-    data_line = (
-        r"data: train.tsv: \d+ bytes, SHA-256 (\w+), now .*SHA-256 (?!\1)"
-    )
-    assert raised.match(data_line)
+    line = r"data: train.tsv: \d+ bytes, SHA-256 (\w+), now .*SHA-256 (?!\1)"
+    assert raised.match(line)
     assert contents(folder / "out") == before
 
 
@@ -275,9 +273,7 @@ def test_changing_the_held_out_examples_is_an_error(folder):
     "changes",
     [{"num_train_epochs": 0.2}, {"num_train_epochs": 0.5, "early_stopping": 1}],
 )
-def test_signal_during_the_last_evaluation_ends_the_run(
-    folder, monkeypatch, changes
-):
+def test_signal_in_the_last_evaluation_ends_a_run(folder, monkeypatch, changes):
     record_dirs = []
 
     def evaluate_model(*_, record_dir=None):
@@ -332,9 +328,7 @@ def test_training_with_another_metric_is_an_error(folder):
 
 
 @pytest.mark.slow
-def test_resuming_without_eval_every_is_an_error_if_there_is_a_best_model(
-    folder,
-):
+def test_resuming_without_eval_every_is_an_error_with_a_best_model(folder):
     """It would train, and then use the best model of the earlier run."""
     output = folder / "out"
     best = shutil.copytree(output, output / "best")

@@ -316,9 +316,7 @@ def test_finished_run_on_other_data_is_an_error(options, run_code):
     assert not started_flags()
 
 
-def test_run_of_another_version_in_a_moved_directory_is_resumed(
-    options, run_code
-):
+def test_moved_run_of_another_version_is_resumed(options, run_code):
     started_flags = run_code()
     options = dataclasses.replace(options, sweep="seed=1")
     folder = f"{options.output_dir}/seed=1"
@@ -346,9 +344,7 @@ def test_flags_that_a_module_sets_are_not_compared(options, run_code):
     write_train_options(options, do_eval=True, **record)
     run(options)
     assert len(started_flags()) == 1
-    with pytest.raises(
-        InputError, match=r"--warmup_proportion: 0\.1, now 0\.2"
-    ):
+    with pytest.raises(InputError, match=r"warmup_proportion: 0\.1, now 0\.2"):
         run(dataclasses.replace(options, warmup_proportion=0.2))
 
 

@@ -32,9 +32,7 @@ from support.run_outputs import read_json
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.sources import weights
-from official_bert.sources.formats.huggingface import (
-    weights as huggingface_weights,
-)
+from official_bert.sources.formats.huggingface import weights as hf_weights
 from tools.golden import transformers_process
 
 GOLDEN = pathlib.Path(__file__).parents[2] / "golden" / "transformers"
@@ -62,7 +60,7 @@ def test_names_and_shapes_are_those_of_transformers(head):
     config = BertConfig(**transformers_process.SIZES)
     num_classes = 1 if head.name == "multiple_choice" else 3
     shapes = weights.shapes(config, num_classes)
-    names = huggingface_weights.NAMES
+    names = hf_weights.NAMES
     found = {
         names.rename(name): names.shape(name, shapes[name], config)
         for name in weights.names_of_model(shapes, head)
@@ -227,9 +225,7 @@ def test_model_or_tokenizer_other_than_bert_is_an_error(
         ("tokenizer_config", {"tokenize_chinese_chars": False}, "` is fa"),
     ],
 )
-def test_unsupported_setting_is_reported(
-    hf_model, caplog, name, changes, message
-):
+def test_ignored_setting_is_reported(hf_model, caplog, name, changes, message):
     change_json(hf_model / "config.json", classifier_dropout=0.1)
     to_tf1(hf_model)
     [key] = changes

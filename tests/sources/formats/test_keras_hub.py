@@ -79,9 +79,7 @@ def with_released_head(model):
 
 
 @pytest.mark.parametrize("has_head", [True, False])
-def test_preset_saved_by_keras_hub_has_the_same_outputs_here(
-    tmp_path, has_head
-):
+def test_preset_of_keras_hub_has_the_same_outputs_here(tmp_path, has_head):
     models, folder = keras_hub.models, tmp_path / "kh"
     model = backbone = models.BertBackbone(
         vocabulary_size=SIZES["vocab_size"],
@@ -145,9 +143,7 @@ def test_keras_hub_has_the_same_outputs_with_our_preset(tmp_path, head, capsys):
 
 
 @pytest.mark.parametrize("lower", [True, False])
-def test_keras_hub_tokenizer_makes_the_same_tokens(
-    tmp_path, shared_data, lower
-):
+def test_keras_hub_tokenizer_has_the_same_tokens(tmp_path, shared_data, lower):
     released(tmp_path / "a", "encoder", vocab_size=30522)
     vocab_file = shared_data / "vocab" / "uncased.txt"
     flags = {"vocab_file": vocab_file, "do_lower_case": lower}

@@ -46,9 +46,7 @@ def run(name, config_file, **flags):
         ("pretrainer_v2", "mlm_logits", "next_sentence"),
     ],
 )
-def test_model_has_the_same_outputs_here(
-    config_file, capsys, name, first, second
-):
+def test_model_has_equal_outputs_here(config_file, capsys, name, first, second):
     # This model has a pooler that it does not use.
     skip = "_pooler_layer" if name == "pretrainer_v2" else None
     head = "encoder" if name.startswith("encoder") else "pretraining"

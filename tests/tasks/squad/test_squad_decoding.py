@@ -221,12 +221,10 @@ PASSAGES = {
 def test_labelled_answers_of_all_scripts_are_decoded(
     read, featurize, make_tokenizer, released_tokenizer, script, vocabulary
 ):
-    context, answers = PASSAGES[script]
-    examples = read(
-        (context, *((a, "?", a, context.index(a)) for a in answers))
-    )
+    text, answers = PASSAGES[script]
+    examples = read((text, *((a, "?", a, text.index(a)) for a in answers)))
     if vocabulary == "characters":
-        tokenizer = make_tokenizer(context, do_lower_case=False)
+        tokenizer = make_tokenizer(text, do_lower_case=False)
     else:
         tokenizer = released_tokenizer("multi_cased", vocabulary == "uncased")
     features = featurize(examples, tokenizer, 48, 8)

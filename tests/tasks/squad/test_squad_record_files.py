@@ -47,17 +47,14 @@ def write(path, examples, make_tokenizer):
 def test_records_have_the_features_of_the_schema(write, path):
     assert write() == (9, True)
     schema = TASK.schema(12)
-    records.check_files(
-        records.RecordFiles([str(path)], schema), 100, limit=None
-    )
+    data = records.RecordFiles([str(path)], schema)
+    records.check_files(data, 100, limit=None)
     decoded = recorded.decode(next(tfrecords.read(str(path))))
     assert set(decoded) == set(schema)
     assert decoded["unique_ids"] == [10**9]
 
 
-def test_words_that_the_vocabulary_lacks_are_a_warning(
-    write, make_tokenizer, caplog
-):
+def test_unknown_words_are_a_warning(write, make_tokenizer, caplog):
     write()
     assert not caplog.messages
     write(tokenizer=make_tokenizer("b?"))
