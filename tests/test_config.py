@@ -127,10 +127,6 @@ def test_vocabulary_much_smaller_than_the_model_is_a_warning(caplog):
     assert "vocab.txt: has 20000 tokens" in caplog.text
 
 
-ENCODER = ("bert/",)
-WITH_HEADS = ("bert/", "cls/predictions", "cls/seq_relationship")
-
-
 def count_weights(config, prefixes):
     shapes = weights.shapes(config)
     return sum(math.prod(shapes[n]) for n in shapes if n.startswith(prefixes))
@@ -139,5 +135,6 @@ def count_weights(config, prefixes):
 @pytest.mark.parametrize("record", ORIGINAL["parameters"].values())
 def test_number_of_weights_equals_the_checkpoint_of_the_original(record):
     config = BertConfig.from_dict(record["config"])
-    assert count_weights(config, ENCODER) == record["encoder"]
-    assert count_weights(config, WITH_HEADS) == record["with_heads"]
+    encoder, heads = ("bert/",), ("cls/predictions", "cls/seq_relationship")
+    assert count_weights(config, encoder) == record["encoder"]
+    assert count_weights(config, encoder + heads) == record["with_heads"]

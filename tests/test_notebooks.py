@@ -26,9 +26,8 @@ def outputs(notebook):
 def test_stored_outputs_are_short_and_complete(name):
     notebook = json.loads(PARTS[name].read_text())
     cells = [c for c in notebook["cells"] if c["cell_type"] == "code"]
-    assert [c["execution_count"] for c in cells] == [
-        index + 1 for index in range(len(cells))
-    ]
+    counts = [cell["execution_count"] for cell in cells]
+    assert counts == [*range(1, len(cells) + 1)]
     for text in outputs(notebook):
         assert len(text.splitlines()) <= 25
         assert not re.search(r"/tmp|/home|/root|site-packages|Traceback", text)

@@ -20,10 +20,6 @@ pytestmark = pytest.mark.slow
 
 api = pytest.importorskip("poetry.core.masonry.api", reason="needs .[dev]")
 
-TENSORFLOW_ADD_ONS = {
-    *("keras-hub", "keras-nlp", "tensorflow-hub", "tensorflow-text")
-}
-
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
@@ -154,7 +150,8 @@ def test_optional_packages_are_in_their_extras_only(required):
 
 def test_tpu_packages_do_not_install_plain_tensorflow():
     names = {pin.name for pin in pinned("requirements-tpu.txt")}
-    assert names & {"tensorflow", *TENSORFLOW_ADD_ONS} == set()
+    add_ons = {"keras-hub", "keras-nlp", "tensorflow-hub", "tensorflow-text"}
+    assert names & {"tensorflow", *add_ons} == set()
 
 
 def test_message_for_missing_package_names_its_extra(monkeypatch, tmp_path):

@@ -189,9 +189,7 @@ def test_evaluation_has_the_same_masks_every_time(folder, tmp_path):
         ("packed_static", {"jit_compile": True}),
     ],
 )
-def test_packed_records_train_and_evaluate_both_tasks(
-    folder, tmp_path, records, changes
-):
+def test_packed_records_train_both_tasks(folder, tmp_path, records, changes):
     modes = {"do_train": True, "do_eval": True}
     output = run(folder, tmp_path, records, **modes, **changes)
     found = pretraining_runs.results(output)

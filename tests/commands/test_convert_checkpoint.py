@@ -283,9 +283,7 @@ TWO_LABELS = {"labels": ["no", "yes"]}
         ("sequence_classification", {}, TWO_LABELS, "2 labels and 3 classes"),
     ],
 )
-def test_model_that_cannot_be_converted_is_an_error(
-    tmp_path, head, config, task, message
-):
+def test_unsuitable_model_is_an_error(tmp_path, head, config, task, message):
     released(tmp_path / "a", head, **config)
     if task:
         write_task(tmp_path / "a", **task)

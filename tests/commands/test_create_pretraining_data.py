@@ -41,9 +41,8 @@ def make(directory, output_file=None, **changes):
 @pytest.mark.parametrize("compress", [False, True])
 def test_instances_go_to_the_outputs_in_turn(directory, monkeypatch, compress):
     [plain] = make(directory)
-    data = records.RecordFiles(
-        [str(directory / "out")], schemas.pretraining_schema(16, 3)
-    )
+    schema = schemas.pretraining_schema(16, 3)
+    data = records.RecordFiles([str(directory / "out")], schema)
     records.check_files(data, 25)
     records.check_files(data, 25, limit=None)
     names = [str(directory / name) for name in "abc"]
@@ -224,9 +223,7 @@ def test_full_disk_at_the_end_replaces_no_file(directory):
         (os.kill, signal.SIGTERM, 143),
     ],
 )
-def test_interrupted_process_leaves_no_files(
-    directory, workers, send, number, status
-):
+def test_interruption_leaves_no_files(directory, workers, send, number, status):
     before = contents(directory)
     # Half a minute of work.
     flags = f"--num_workers={workers}", "--dupe_factor=20000"

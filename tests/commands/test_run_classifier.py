@@ -144,9 +144,7 @@ def test_omitted_flags_have_the_values_of_training(folder, trained, copy):
 
 
 @pytest.mark.slow
-def test_mismatched_set_of_mnli_is_evaluated_only_at_the_end(
-    folder, tmp_path, monkeypatch
-):
+def test_mismatched_set_is_evaluated_only_last(folder, tmp_path, monkeypatch):
     unused = "-\t" * 8
     header = f"{unused}sentence1\tsentence2\tgold_label\n"
     row = f"{unused}a good film\ta bad film\tneutral\n"
@@ -172,9 +170,7 @@ def test_mismatched_set_of_mnli_is_evaluated_only_at_the_end(
 
 
 @pytest.mark.slow
-def test_early_stopping_ends_training_and_the_best_checkpoint_is_evaluated(
-    folder, caplog
-):
+def test_early_stopping_ends_training_and_evaluates_the_best(folder, caplog):
     caplog.set_level("INFO", logger="absl")
     flags = {"do_train": True, "num_train_epochs": 50.0, "eval_every": 5}
     flags |= {"early_stopping": 3, "learning_rate": 0.0}

@@ -35,10 +35,8 @@ def assert_equal_ids(tokenizer, texts, expected):
 
 def assert_as_reference(vocab_file, do_lower_case, texts):
     reference = FullTokenizer(vocab_file, do_lower_case)
-    ids = [
-        reference.convert_tokens_to_ids(reference.tokenize(text))
-        for text in texts
-    ]
+    tokens = map(reference.tokenize, texts)
+    ids = list(map(reference.convert_tokens_to_ids, tokens))
     assert_equal_ids(GraphTokenizer(vocab_file, do_lower_case), texts, ids)
 
 
@@ -79,7 +77,7 @@ def test_tokens_equal_the_recorded_ones(recorded_tokens):
 
 @pytest.mark.nightly
 @BOTH_CASINGS
-def test_words_beside_each_character_equal_the_reference(
+def test_words_around_every_character_equal_the_reference(
     vocab_file, do_lower_case
 ):
     texts = []

@@ -82,9 +82,7 @@ def test_squad_model_is_exported_with_new_decoding_options(tmp_path):
 @pytest.mark.parametrize(
     ("name", "value"), [("max_seq_length", 12), ("do_lower_case", False)]
 )
-def test_export_with_other_options_than_in_training_is_an_error(
-    tmp_path, name, value
-):
+def test_export_with_options_unlike_training_is_an_error(tmp_path, name, value):
     trained = {"kind": "text", "max_seq_length": 16, "do_lower_case": True}
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "task.json").write_text(json.dumps(trained))

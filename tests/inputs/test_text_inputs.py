@@ -28,11 +28,8 @@ def test_texts_and_pairs_are_padded_to_the_longest(tokenizer):
 def test_longer_text_is_truncated(tokenizer):
     pairs = [("a b c d", "e f"), ("a b", "c d e f"), "a b c d e f g"]
     batch = encode(tokenizer, pairs, max_seq_length=7)
-    tokens = [
-        " ".join(tokenizer.convert_ids_to_tokens(row))
-        for row in batch["input_ids"]
-    ]
-    assert tokens == [
+    tokens = map(tokenizer.convert_ids_to_tokens, batch["input_ids"])
+    assert [*map(" ".join, tokens)] == [
         "[CLS] a b [SEP] e f [SEP]",
         "[CLS] a b [SEP] c d [SEP]",
         "[CLS] a b c d e [SEP]",

@@ -289,9 +289,7 @@ def write_directory(path, name):
 @pytest.mark.parametrize(
     ("scheme", "name"), [("", "real"), ("", "link"), ("file://", "real")]
 )
-def test_directory_or_its_target_is_replaced_by_the_complete_new_one(
-    tmp_path, scheme, name
-):
+def test_directory_or_link_is_replaced_when_complete(tmp_path, scheme, name):
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     for file_name in ("old", "new"):
@@ -302,7 +300,7 @@ def test_directory_or_its_target_is_replaced_by_the_complete_new_one(
 
 
 @pytest.mark.parametrize("failure", [OSError, KeyboardInterrupt])
-def test_directory_is_unchanged_if_it_cannot_be_replaced(
+def test_directory_remains_if_replacing_it_fails(
     tmp_path, monkeypatch, failure
 ):
     path, replace = str(tmp_path / "a"), os.replace

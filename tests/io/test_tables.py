@@ -191,9 +191,7 @@ def test_semicolons_may_separate_columns_as_in_spreadsheets(tmp_path, caplog):
         ('text, free;price\n"a;\n\nb";1,50\n', ["a;\n\nb", "1,50"]),
     ],
 )
-def test_separator_divides_all_first_rows_into_the_same_columns(
-    tmp_path, text, cells
-):
+def test_separator_divides_all_first_rows_alike(tmp_path, text, cells):
     [row] = read(tmp_path, text, "csv")
     numbers = [str(number) for number in range(len(row.columns))]
     assert [row.cells[number] for number in numbers] == cells

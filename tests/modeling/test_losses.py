@@ -68,10 +68,10 @@ def test_labels_outside_the_classes_have_a_loss_of_zero(classes):
 
 def test_cross_entropy_can_be_traced_with_unknown_batch_and_length():
     logits, labels = draw(MANY)
-    signature = [
+    shapes = (
         tf.TensorSpec([None, None, MANY]),
-        tf.TensorSpec([None, None], tf.int32),
-    ]
-    traced = tf.function(losses.cross_entropy, input_signature=signature)
+        tf.TensorSpec([None] * 2, "int32"),
+    )
+    traced = tf.function(losses.cross_entropy, input_signature=shapes)
     expected, _ = exact(logits, labels)
     np.testing.assert_allclose(traced(logits, labels), expected, rtol=1e-6)

@@ -62,9 +62,7 @@ def test_event_files_are_read_in_the_order_of_their_first_event(tmp_path):
 
 
 @pytest.mark.parametrize("fault", ["length", "data", "end"])
-def test_damaged_or_incomplete_record_ends_a_curve_with_a_warning(
-    tmp_path, caplog, fault
-):
+def test_damaged_record_ends_a_curve_with_a_warning(tmp_path, caplog, fault):
     file = write(tmp_path, {"loss": {10: 5.0, 20: 4.0, 30: 3.0}})
     read_training(tmp_path)
     assert "not drawn" not in caplog.text

@@ -108,9 +108,7 @@ def test_pairs_are_spans_of_documents(inputs, tmp_path, nsp, num_workers):
 
 
 @both_modes
-def test_nsp_none_makes_single_segments_of_whole_sentences(
-    inputs, tmp_path, num_workers
-):
+def test_nsp_none_segments_are_whole_sentences(inputs, tmp_path, num_workers):
     directory, borders, sentences = inputs
     out = tmp_path / "out"
     make(directory, out, nsp="none", num_workers=num_workers, dupe_factor=3)

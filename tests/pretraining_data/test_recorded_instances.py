@@ -19,7 +19,7 @@ CONFIGURATIONS = (
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS.split())
-def test_instances_and_records_equal_the_recorded_ones(
+def test_instances_and_records_equal_the_original(
     golden, shared_data, tmp_path, name
 ):
     directory = golden / "pretraining_data"

@@ -153,9 +153,7 @@ def test_newest_checkpoints_are_kept_and_found(tmp_path, scheme):
     assert run_directory.latest(folder) == prefix
 
 
-def test_checkpoint_that_a_killed_run_did_not_remove_is_removed_later(
-    tmp_path, monkeypatch
-):
+def test_checkpoint_that_a_killed_run_left_is_removed(tmp_path, monkeypatch):
     def die(_):
         raise SystemExit
 

@@ -328,18 +328,7 @@ def test_repository_of_any_format_is_downloaded(hub, source, weights):
 
 
 @pytest.mark.slow
-def test_download_that_ends_early_is_completed_by_the_next_run(hub):
-    hub.add("owner/name")
-    hub.server.cut_after = 1000
-    assert "owner/name cannot be downloaded" in hub.find("owner/name")
-    error = hub.find("owner/name", HF_HUB_OFFLINE="1")
-    assert "HF_HUB_OFFLINE" in error
-    hub.server.cut_after = None
-    assert hub.has(hub.find("owner/name"))
-
-
-@pytest.mark.slow
-def test_killed_download_is_completed_by_the_next_run(hub, directory):
+def test_killed_or_cut_download_is_completed_by_the_next_run(hub, directory):
     weights = hub.add("owner/name") / "model.safetensors"
     # huggingface_hub writes 10 MiB at a time.
     weights.write_bytes(os.urandom(25 * 2**20))
@@ -360,6 +349,8 @@ def test_killed_download_is_completed_by_the_next_run(hub, directory):
     error = hub.find("owner/name", HF_HUB_OFFLINE="1")
     assert "owner/name cannot be downloaded" in error
     assert "HF_HUB_OFFLINE" in error
+    hub.server.cut_after, hub.server.at_cut = 1000, lambda: None
+    assert "owner/name cannot be downloaded" in hub.find("owner/name")
     hub.server.cut_after = None
     completed = hub.find("owner/name").init_checkpoint
     names = os.listdir(completed)

@@ -8,7 +8,7 @@ import dataclasses
 import math
 import pathlib
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -85,17 +85,12 @@ def weight_value(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
     return value.astype(np.float32)
 
 
-def set_weights(weights: Iterable[Any], seed: int) -> None:
-    """Assigns every weight its recorded value."""
-    for weight in weights:
-        weight.assign(weight_value(weight.path, tuple(weight.shape), seed))
-
-
 def assign(model: Any, seed: int) -> Any:
     """Creates the weights of a model, assigns them and returns the model."""
     if not model.built:
         model.build()
-    set_weights(model.trainable_variables, seed)
+    for weight in model.trainable_variables:
+        weight.assign(weight_value(weight.path, tuple(weight.shape), seed))
     return model
 
 

@@ -153,9 +153,7 @@ def test_model_of_another_task_is_an_error(trained, monkeypatch, flags, key):
         ("test.csv", "text\na\n", None),
     ],
 )
-def test_wrong_columns_or_only_unknown_labels_are_an_error(
-    tmp_path, file, text, message
-):
+def test_wrong_columns_or_labels_are_an_error(tmp_path, file, text, message):
     write(tmp_path / "train.csv", "text,label\na,y\nb,n\n")
     write(tmp_path / file, text)
     if not message:

@@ -36,9 +36,7 @@ def same_sigmas(text):
 
 
 @pytest.mark.parametrize("do_lower_case", [True, False])
-def test_spans_of_random_texts_give_the_tokens(
-    odd_vocab, random_texts, do_lower_case
-):
+def test_spans_give_the_tokens(odd_vocab, random_texts, do_lower_case):
     tokenizer = Tokenizer(odd_vocab, do_lower_case)
     for text in random_texts:
         assert_offsets_hold(tokenizer, text, do_lower_case)

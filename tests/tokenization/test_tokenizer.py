@@ -14,10 +14,8 @@ from official_bert.tokenization.tokenizer import MAX_REMEMBERED_LENGTH
 def assert_equals_reference(settings, texts):
     """Checks lists of ids and arrays of ids of all texts."""
     reference, tokenizer = FullTokenizer(*settings), Tokenizer(*settings)
-    ids = [
-        reference.convert_tokens_to_ids(reference.tokenize(text))
-        for text in texts
-    ]
+    tokens = map(reference.tokenize, texts)
+    ids = list(map(reference.convert_tokens_to_ids, tokens))
     assert list(tokenizer.tokenize_lines_to_ids(texts)) == ids
     encoded = tokenizer.encode_lines(texts)
     assert [a.dtype.name for a in encoded] == ["int32", "int64"]

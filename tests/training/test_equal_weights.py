@@ -74,9 +74,7 @@ def test_weights_are_those_of_one_device(folder, one_device, tmp_path, changes):
     np.testing.assert_allclose(losses(output), losses(one_device), rtol=1e-5)
 
 
-def test_iterations_per_loop_does_not_change_the_weights(
-    folder, one_device, tmp_path
-):
+def test_iterations_per_loop_changes_no_weights(folder, one_device, tmp_path):
     flags = {"eval_file": str(folder / "train.tfrecord"), "eval_every": 4}
     output = run(folder, tmp_path, iterations_per_loop=5, **flags)
     assert_same_weights(output, one_device)

@@ -16,9 +16,8 @@ KINDS = ("loss", "accuracy")
 
 
 def model(batch, training):
-    return PretrainingOutput(
-        tf.constant(MASKED_LM_LOGITS), tf.constant(NEXT_SENTENCE_LOGITS)
-    )
+    logits = MASKED_LM_LOGITS, NEXT_SENTENCE_LOGITS
+    return PretrainingOutput(*map(tf.constant, logits))
 
 
 def metrics(weights, **tasks):

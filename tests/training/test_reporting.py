@@ -143,9 +143,7 @@ def test_model_that_is_not_better_than_the_baseline_is_a_warning(
     assert (message in caplog.text) == warns
 
 
-def test_table_of_data_is_also_logged_if_records_are_reused(
-    tmp_path, caplog, monkeypatch
-):
+def test_table_is_logged_for_reused_records_too(tmp_path, caplog, monkeypatch):
     caplog.set_level("INFO", logger="absl")
     monkeypatch.setattr(loop, "train", lambda *_: None)
     review_runs.write(tmp_path)

@@ -55,11 +55,7 @@ def contents(directory):
         ({"warmup_proportion": 0.2, "num_train_epochs": 2.0}, ["warmup_prop"]),
         (
             {"max_seq_length": 16, "optimizer": "lamb", "learning_rate": 1.0},
-            [
-                ", now 1.0",
-                "--max_seq_length: 32, now 16",
-                "--optimizer: 'adamw', now 'lamb'",
-            ],
+            [", now 1.0", "_seq_length: 32, now 16", "'adamw', now 'lamb'"],
         ),
         # These options may change as long as steps are left.
         (

@@ -148,9 +148,7 @@ def test_all_values_are_checked_before_the_first_run(options, run_code):
     assert not started_flags()
 
 
-def test_error_in_the_data_is_raised_once_before_the_first_run(
-    tmp_path, options, run_code
-):
+def test_error_in_the_data_precedes_the_first_run(tmp_path, options, run_code):
     started_flags = run_code()
     (tmp_path / "SST-2" / "dev.tsv").write_text("sentence\tlabel\na\tmaybe\n")
     with pytest.raises(InputError, match=r"dev.tsv:2.*maybe"):
@@ -283,9 +281,7 @@ def test_finished_runs_get_only_missing_predictions_and_plots(
 
 
 @pytest.mark.parametrize("is_finished", [True, False])
-def test_run_with_other_flags_is_an_error_before_the_first_run(
-    options, run_code, is_finished
-):
+def test_run_with_other_flags_is_an_early_error(options, run_code, is_finished):
     started_flags = run_code()
     name = "learning_rate=3e-05,train_batch_size=32,seed=3"
     directory = write_train_options(

@@ -303,9 +303,7 @@ def test_transformers_has_the_same_outputs_with_our_files(
 
 
 @pytest.mark.nightly
-def test_transformers_has_the_same_outputs_with_the_demo_model(
-    tmp_path, transformers
-):
+def test_transformers_has_equal_outputs_with_the_demo(tmp_path, transformers):
     directory = ROOT / "data" / "bert_tiny"
     hf = shutil.copytree(directory, tmp_path / "hf")
     transformers("run", "BertForPreTraining", hf)

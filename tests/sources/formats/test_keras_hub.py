@@ -175,9 +175,7 @@ def test_weights_and_settings_that_are_not_kept_are_reported(tmp_path, capsys):
         ("encoder", {"is_left_to_right": True}, "bidirectional"),
     ],
 )
-def test_model_without_counterpart_in_keras_hub_is_an_error(
-    tmp_path, head, config, message
-):
+def test_model_without_counterpart_is_an_error(tmp_path, head, config, message):
     released(tmp_path / "a", head, **config)
     with pytest.raises(InputError, match=message):
         to_kh(tmp_path / "a")

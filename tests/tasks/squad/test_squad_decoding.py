@@ -163,35 +163,6 @@ def test_without_a_span_there_is_no_answer(make, version_2, text, logit, odds):
     assert (found.text, found.null_odds) == (text, odds)
 
 
-@pytest.mark.parametrize(
-    ("predicted", "original", "expected"),
-    [
-        ("steve smith", "Steve Smith's", "Steve Smith"),
-        ("( bar", "Café (bar)", "(bar"),
-        ("cafe", "Café (bar)", "Café"),
-        ("a b", "x a b A B", "a b"),
-        ("中", "a中b", "中"),
-        # The whole text: not found, not a word, or not aligned.
-        ("c", "A b", "A b"),
-        ("b", "a\xa0b", "a\xa0b"),
-        ("b", "한 b", "한 b"),
-        ("", " A b", " A b"),
-        (" a", "x A b", "x A b"),
-        ("a ", "A b", "A b"),
-        ("cafe", "Cafe\u0301 bar", "Cafe\u0301 bar"),
-    ],
-)
-def test_final_text_is_the_predicted_part_of_the_original(
-    predicted, original, expected
-):
-    found = decoding.get_final_text(predicted, original, True)
-    assert found == expected
-
-
-def test_final_text_keeps_the_case_of_a_cased_model():
-    assert decoding.get_final_text("É", "é É", False) == "É"
-
-
 PASSAGES = {
     # Each word between spaces has many tokens.
     "Thai": (

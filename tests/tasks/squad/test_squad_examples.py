@@ -130,9 +130,7 @@ def answer(text, start):
         (answer("x", 0), "usable answers"),
     ],
 )
-def test_malformed_questions_are_reported_with_their_id(
-    write_squad, changes, message
-):
+def test_malformed_question_is_reported_by_id(write_squad, changes, message):
     assert_error(write_squad(("a b", ("q1", "q", "a", 0)), **changes), message)
 
 

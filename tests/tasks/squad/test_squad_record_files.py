@@ -62,9 +62,7 @@ def test_unknown_words_are_a_warning(write, make_tokenizer, caplog):
     assert "More than a tenth of the first tokens are [UNK]" in message
 
 
-def test_records_are_written_again_if_anything_changed(
-    write, examples, make_tokenizer
-):
+def test_records_are_written_again_if_changed(write, examples, make_tokenizer):
     first, second, third = examples
     for change in (
         {"data": examples[::-1]},
