@@ -1,6 +1,5 @@
 import pathlib
 import resource
-from unittest import mock
 
 import pytest
 from support import recorded
@@ -93,21 +92,6 @@ def test_records_are_written_again_if_a_file_is_damaged(write, path):
         assert write() == (9, True)
 
 
-def test_interrupted_run_keeps_the_previous_records(write, path):
-    write()
-    content = path.read_bytes()
-    failing = mock.Mock(side_effect=KeyboardInterrupt)
-    with (
-        mock.patch.object(record_files, "write_features", failing),
-        pytest.raises(KeyboardInterrupt),
-    ):
-        write(length=13)
-    assert path.read_bytes() == content
-    names = ["train.tf_record", "train.tf_record.json"]
-    assert sorted(p.name for p in path.parent.glob("train*")) == names
-    assert write() == (9, True)  # Their fingerprint is no longer known.
-
-
 def test_full_disk_is_an_error_and_keeps_the_previous_records(
     write,
     path,
@@ -123,3 +107,6 @@ def test_full_disk_is_an_error_and_keeps_the_previous_records(
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert path.read_bytes() == content
+    names = ["train.tf_record", "train.tf_record.json"]
+    assert sorted(p.name for p in path.parent.glob("train*")) == names
+    assert write() == (9, True)  # Their fingerprint is no longer known.
