@@ -46,7 +46,6 @@ def inputs(tmp_path_factory):
 
 
 def run(inputs, output, data, **changes):
-    """Pre-trains and evaluates; returns the results."""
     settings = {
         "vocab_file": str(inputs / "vocab.txt"),
         "input_file": str(inputs / data),
@@ -67,7 +66,6 @@ def run(inputs, output, data, **changes):
 
 @pytest.fixture(scope="module")
 def left_to_right(inputs, tmp_path_factory):
-    """The directory of a left-to-right model with sentence order."""
     output = tmp_path_factory.mktemp("left_to_right")
     flags = {"nsp": "sop", "left_to_right": True, "num_train_steps": 150}
     run(inputs, output, "sop", **flags)

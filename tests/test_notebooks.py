@@ -35,7 +35,6 @@ def test_stored_outputs_are_short_and_complete(name):
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory):
-    """The directory that the notebooks run in."""
     for package in ("nbclient", "ipykernel"):
         pytest.importorskip(package, reason=f"needs {package}")
     with run_notebooks.workspace(tmp_path_factory.mktemp("notebooks")) as found:

@@ -41,7 +41,6 @@ def metadata(wheel):
 
 @pytest.fixture
 def required(metadata):
-    """Returns the requirements of the wheel and of its extras."""
     return [Requirement(line) for line in metadata.get_all("Requires-Dist")]
 
 

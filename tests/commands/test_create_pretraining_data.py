@@ -244,7 +244,6 @@ def test_interruption_leaves_no_files(directory, workers, send, number, status):
 
 
 def processes_of_group(group):
-    """Returns the running processes of a group."""
     command = ["ps", "-eo", "pgid=,stat=,args="]
     listed = subprocess.check_output(command, text=True)
     rows = [line.split(maxsplit=2) for line in listed.splitlines()]

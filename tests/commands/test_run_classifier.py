@@ -56,7 +56,6 @@ def scores(output):
 
 
 def random_weights():
-    """Returns {name: array} of a new model."""
     model = SequenceClassifier(BertConfig.from_dict(review_runs.CONFIG), 2)
     return {w.path: w.numpy() for w in model.trainable_variables}
 

@@ -11,13 +11,7 @@ import types
 import numpy as np
 import pytest
 from support import command_lines, conversions, pretraining_runs, record_files
-from support.pretraining_runs import (
-    CONFIG,
-    WITHOUT_DROPOUT,
-    event_values,
-    results,
-    run,
-)
+from support.pretraining_runs import CONFIG, event_values, results, run
 from support.run_outputs import assert_same_weights, rewind, weights
 
 from official_bert.config import BertConfig
@@ -93,7 +87,9 @@ def test_evaluation_writes_sorted_results_and_events(finished):
 @pytest.mark.trains
 def test_training_learns_both_tasks_and_writes_their_curves(folder):
     # With dropout, whether so small a model learns depends on the seed.
-    (folder / "bert_config.json").write_text(json.dumps(WITHOUT_DROPOUT))
+    (folder / "bert_config.json").write_text(
+        json.dumps(pretraining_runs.WITHOUT_DROPOUT)
+    )
     output = run(folder, do_train=True, do_eval=True, num_train_steps=200)
     assert results(output)["masked_lm_loss"] < 0.5 * math.log(30)
     assert results(output)["next_sentence_accuracy"] > 0.9

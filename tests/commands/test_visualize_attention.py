@@ -57,7 +57,6 @@ def load():
 
 @pytest.fixture(scope="module")
 def expected():
-    """The attention that the page shows."""
     texts = options()
     return attention_page.compute(load(), texts.text_a, texts.text_b)
 

@@ -14,7 +14,6 @@ def read(tmp_path, text, file_format, **options):
 
 
 def numbered(**cells):
-    """Returns cells by name and by number."""
     return {str(n): cell for n, cell in enumerate(cells.values())} | cells
 
 

@@ -49,7 +49,6 @@ def test_metrics_of_a_constant_are_defined(targets, predictions, f1):
 
 
 def assert_equals_scikit_learn(scores, targets, predictions, **options):
-    """Compares the metrics of each class with scikit-learn's."""
     expected = metrics.precision_recall_fscore_support(
         targets, predictions, zero_division=0.0, **options
     )

@@ -30,7 +30,6 @@ PATHS = [
 
 
 def variable(path, value):
-    """Returns a float32 weight with a path."""
     scopes, _, last = path.rpartition("/")
     with name_scopes(scopes):
         return keras.Variable(np.asarray(value, "float32"), name=last)

@@ -109,7 +109,6 @@ def results(labels=LABELS, counts=COUNTS):
 
 
 def pixels(path):
-    """Returns width and height of a PNG."""
     data = path.read_bytes()
     assert data.startswith(b"\x89PNG\r\n\x1a\n")
     return struct.unpack(">II", data[16:24])

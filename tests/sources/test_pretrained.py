@@ -253,7 +253,6 @@ class Hub:
         return shutil.copytree(self.models[source], root, ignore=ignore)
 
     def run(self, *arguments, **environment):
-        """Runs Python in a process that uses the server."""
         self.server.requests.clear()
         line = [sys.executable, *arguments]
         with subprocess.Popen(

@@ -12,10 +12,7 @@ from official_bert import tasks
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference.forward import Forward
-from official_bert.modeling.finetuning_models import (
-    SequenceClassifier,
-    build_model,
-)
+from official_bert.modeling import finetuning_models
 from official_bert.tasks.choice import ChoiceColumns, ChoiceExample, ChoiceTask
 from official_bert.tasks.documents import LongDocuments
 
@@ -29,7 +26,6 @@ EXAMPLES = [
 
 @pytest.fixture
 def features(tokenizer):
-    """The features of `EXAMPLES`."""
     [features] = TASK.featurize(EXAMPLES, tokenizer, 12)
     return features
 
@@ -61,8 +57,8 @@ def test_every_choice_is_a_sequence_with_the_context(features):
 @pytest.mark.slow
 def test_every_choice_has_the_score_of_a_pair_classifier(features):
     config = BertConfig(**tiny.CONFIG)
-    model = build_model(TASK.head, config)
-    pair_classifier = SequenceClassifier(config, 1)
+    model = finetuning_models.build_model(TASK.head, config)
+    pair_classifier = finetuning_models.SequenceClassifier(config, 1)
     pair_classifier.set_weights(model.get_weights())
     forward = Forward(TASK.head, model, max_seq_length=12, batch_size=2)
     outputs = forward.run(features)
@@ -246,7 +242,7 @@ def test_data_may_have_its_own_labels_of_choices_as_in_arc(tmp_path):
 def test_missing_choices_count_neither_in_the_loss_nor_in_the_answer(tokenizer):
     short = EXAMPLES[0]._replace(choices=["good", "bad bad"])
     wide = ChoiceTask(num_choices=5)
-    model = build_model(TASK.head, BertConfig(**tiny.CONFIG))
+    model = finetuning_models.build_model(TASK.head, BertConfig(**tiny.CONFIG))
     found = []
     for task in (ChoiceTask(num_choices=2), wide):
         [features] = task.featurize([short], tokenizer, 12)

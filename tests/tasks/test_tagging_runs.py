@@ -29,7 +29,6 @@ CONFIG = {
 
 
 def sentence(rng):
-    """Returns the lines of a sentence with names."""
     lines = []
     for _ in range(rng.randint(1, 8)):
         if rng.random() < 0.5:
@@ -42,7 +41,6 @@ def sentence(rng):
 
 @pytest.fixture(scope="module")
 def pretrained(tmp_path_factory):
-    """The directory of a pre-trained model."""
     directory = tmp_path_factory.mktemp("pretrained")
     tiny.save_pretrained(directory, CONFIG, 3)
     return directory
@@ -50,7 +48,6 @@ def pretrained(tmp_path_factory):
 
 @pytest.fixture
 def folder(tmp_path):
-    """CoNLL files."""
     rng = random.Random(0)
     for name, number in (("train", 64), ("valid", 20), ("test", 20)):
         sentences = "\n".join(sentence(rng) for _ in range(number))

@@ -12,7 +12,6 @@ from official_bert.tokenization.tokenizer import MAX_REMEMBERED_LENGTH
 
 
 def assert_equals_reference(settings, texts):
-    """Checks lists of ids and arrays of ids of all texts."""
     reference, tokenizer = FullTokenizer(*settings), Tokenizer(*settings)
     tokens = map(reference.tokenize, texts)
     ids = list(map(reference.convert_tokens_to_ids, tokens))

@@ -38,8 +38,6 @@ def text(sizes_a, sizes_b):
 
 
 def unmasked(ids, starts, budget, num_rows, length=16):
-    """Returns a batch of equal rows."""
-
     def rows(values):
         values = [*values, *[0] * (length - len(values))]
         return tf.constant([values] * num_rows, tf.int32)
@@ -59,7 +57,6 @@ def compiled(jit_compile):
 
 
 def mask(batch, settings, seed=0, jit_compile=False):
-    """Returns the masked batch as arrays."""
     masked = compiled(jit_compile)(batch, settings, tf.constant([seed, 1]))
     return {name: values.numpy() for name, values in masked.items()}
 

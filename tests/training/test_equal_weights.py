@@ -36,7 +36,6 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def one_device(folder):
-    """The output directory of 20 steps on one device."""
     output = run(folder, "one_device")
     norms = [v for (_, n), v in event_values(output).items() if "norm" in n]
     assert max(norms) > 1.2

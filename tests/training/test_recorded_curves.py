@@ -14,10 +14,7 @@ from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.pretraining_data import instance_packing
 from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.text import TextTask
-from official_bert.training.objectives import (
-    FinetuningObjective,
-    PretrainingObjective,
-)
+from official_bert.training import objectives
 from official_bert.training.step import TrainingStep
 
 PRETRAINING = np.load(recorded.EXTRACT / "model.npz")
@@ -108,7 +105,7 @@ def pretrained():
     model = pretraining_model()
     optimizer = AdamWeightDecay(model.trainable_variables, PRETRAINING_SCHEDULE)
     batches = [instances(number) for number in range(50)]
-    return train(model, optimizer, PretrainingObjective(), batches)
+    return train(model, optimizer, objectives.PretrainingObjective(), batches)
 
 
 @pytest.fixture(scope="module", params=TASKS)
@@ -126,7 +123,7 @@ def finetuned(request):
     model.dropout.rate = 0.0  # The recorded runs have no dropout.
     batches = [finetuning_batch(arrays, number) for number in range(6)]
     optimizer = AdamWeightDecay(model.learning_variables, FINETUNING_SCHEDULE)
-    objective = FinetuningObjective(task.head)
+    objective = objectives.FinetuningObjective(task.head)
     return name, arrays, *train(model, optimizer, objective, batches * 5)
 
 
@@ -183,7 +180,7 @@ def test_fine_tuned_weights_and_slots_equal_the_original(finetuned, golden):
 
 
 def losses_and_gradients(model, batch):
-    objective = PretrainingObjective()
+    objective = objectives.PretrainingObjective()
     with tf.GradientTape() as tape:
         sums = objective.loss_sums(model, batch, training=True)
         losses = objective.mean_losses(sums, objective.loss_weights(batch))
@@ -195,7 +192,7 @@ def losses_and_gradients(model, batch):
 
 @pytest.mark.parametrize("number", [0, 4])
 def test_packed_rows_have_the_gradients_and_metrics_of_single_instances(number):
-    model, objective = pretraining_model(), PretrainingObjective()
+    model, objective = pretraining_model(), objectives.PretrainingObjective()
     batches = instances(number), pack(instances(number))
     (expected_losses, expected), (losses, gradients) = (
         losses_and_gradients(model, batch) for batch in batches

@@ -3,15 +3,8 @@ import pathlib
 import numpy as np
 import pytest
 import tensorflow as tf
-from support import write_vocab
-from support.conversions import (
-    VOCAB,
-    arrays_of,
-    change_json,
-    convert,
-    outputs,
-    to_tf1,
-)
+from support import conversions, write_vocab
+from support.conversions import VOCAB, arrays_of, convert, outputs, to_tf1
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
@@ -67,7 +60,7 @@ def test_model_has_equal_outputs_here(config_file, capsys, name, first, second):
     ],
 )
 def test_config_of_another_model_is_an_error(config_file, changes, message):
-    change_json(config_file, **changes)
+    conversions.change_json(config_file, **changes)
     with pytest.raises(InputError, match=message):
         run(NAME, config_file)
 
