@@ -28,7 +28,7 @@ _Options = TypeVar("_Options", bound=RunClassifier)
 
 def main(options: RunClassifier) -> None:
     """Trains, evaluates, predicts and exports, as requested by the flags."""
-    # Errors in the data do not wait for the import of TensorFlow.
+    # First, so that errors in the data do not wait for TensorFlow.
     options, rows = resolve(options)
     with cli.quiet_imports():
         from official_bert.export import serving

@@ -99,7 +99,7 @@ def run(options: Predict) -> None:
 
 @contextlib.contextmanager
 def _errors_shown(options: Predict) -> Iterator[None]:
-    """Shows an `InputError` and goes on, if the input is a terminal."""
+    """Shows an `InputError` and continues, if the input is a terminal."""
     try:
         yield
     except InputError as error:

@@ -228,9 +228,9 @@ class Options:
         ]
 
     def replace(self: _Self, **changes: Any) -> _Self:
-        """Returns options with other values; what was given stays given.
+        """Returns options with some values changed; these count as given, too.
 
-        All values of resolved options count as given.
+        If the options are resolved, all of their values count as given.
         """
         names = self.fields().keys() if self.is_resolved else self.given
         kept = {name: getattr(self, name) for name in names}

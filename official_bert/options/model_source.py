@@ -63,11 +63,11 @@ class NamedModel(Options, heading="Model"):
         names = self.fields()
         options = self.fill({n: v for n, v in values if n in names and v != ""})
         if options.model_files == found:
-            vars(options)["model_files"] = found  # What was read stays.
+            vars(options)["model_files"] = found  # Already read.
         return options
 
     def replace(self: _Model, **changes: Any) -> _Model:
-        """Returns options with other values, and what was read of the model."""
+        """Keeps what was read of the model, unless its files change."""
         options = super().replace(**changes)
         names = {"model_dir", *ModelFiles.names()}
         if "model_files" in vars(self) and names.isdisjoint(changes):

@@ -1,7 +1,7 @@
 """The names of the files in a run directory, the --output_dir of training.
 
-Most are those of the original implementation. `RunDirectory` reads and writes
-the files that this package alone needs.
+Most are those of the original implementation. The page "Output files" of the
+documentation describes the files.
 """
 
 import re

@@ -129,7 +129,7 @@ class Description:
     task: dict[str, Any] | None = None  # The content of its task.json.
     labels: tuple[str, ...] = ()  # One per class, in order.
     problem_type: str | None = None  # The key of transformers' configs.
-    head: str | None = None  # The name of its kind, if the files tell it.
+    head: str | None = None  # A key of `heads.KINDS`, if known.
 
     @property
     def tokens(self) -> list[str]:

@@ -10,7 +10,7 @@ VOCAB = "vocab.txt"
 CONFIG = "tokenizer_config.json"
 FAST = "tokenizer.json"
 
-# Setting in `tokenizer_config.json` -> in the normalizer of `tokenizer.json`.
+# {setting in `tokenizer_config.json`: in the normalizer of `tokenizer.json`}.
 _NORMALIZER = {
     "do_lower_case": "lowercase",
     "strip_accents": "strip_accents",

@@ -55,7 +55,7 @@ class DataSet(abc.ABC):
 
     @property
     def input_ending(self) -> str:
-        """The ending of files like the training file; "": that of the task."""
+        """The ending of the training file; "" if only the task has one."""
         return ""
 
     def results_names(self, name: str) -> list[str]:

@@ -25,7 +25,7 @@ class TrainingData(NamedTuple):
 
 
 class TrainingRun(EvaluatedRun, Protocol):
-    """A run of a training command: what differs between the commands."""
+    """The part of a run that differs between pre-training and fine-tuning."""
 
     @property
     def strategy(self) -> tf.distribute.Strategy:

@@ -44,7 +44,7 @@ _NAMES = Names(
 
 
 def describe(source: Source, config: BertConfig) -> Description:
-    """Describes a preset; the names of its weights tell the head."""
+    """Describes a preset; the head follows from the names of its weights."""
     return Description(config=config)
 
 

@@ -32,8 +32,8 @@ def has_object_graph(path: str) -> bool:
     for index in [prefix + file_names.INDEX, *paths]:
         if index.endswith(file_names.INDEX) and files.is_file(index):
             with files.open_binary(index) as file:
-                # An index stores names without the start that they share
-                # with the name before.
+                # An index stores a name without the prefix that it shares
+                # with the previous name.
                 return b"TABLE_OBJECT_GRAPH" in file.read()
     return False
 
