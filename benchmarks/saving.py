@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from benchmarks import step
 from official_bert.modeling.pretraining_model import PretrainingModel
-from official_bert.runs import checkpoints as run_directory
+from official_bert.runs import checkpoints
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.training import checkpointing
 from official_bert.training.objectives import PretrainingObjective
@@ -44,7 +44,7 @@ def main(model_name: str = "base", rounds: str = "3", steps: str = "8") -> None:
 
         def wait_for_checkpoint(step: int) -> None:
             arrays = {n: variable.numpy() for n, variable in state.items()}
-            run_directory.save(folder, step, arrays, None, keep=2)
+            checkpoints.save(folder, step, arrays, None, keep=2)
 
         def seconds(save: Callable[[int], None] | None = None) -> float:
             begin = time.perf_counter()

@@ -11,7 +11,7 @@ import tensorflow as tf
 from support import hosts
 from support.processes import run_python, started
 
-from official_bert.runs import checkpoints as run_directory
+from official_bert.runs import checkpoints
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from tools import fault_drill
 
@@ -22,12 +22,12 @@ CRASHES = """
 import os, sys
 import numpy as np
 from tools import fault_drill
-from official_bert.runs import checkpoints as run_directory
+from official_bert.runs import checkpoints
 
 def save(folder, step, size):
     arrays = {"a": np.full(size, step, np.float32), "global_step": step}
-    state = run_directory.ResumeState(seed=1, examples_seen=step)
-    run_directory.save(folder, step, arrays, state, keep=1)
+    state = checkpoints.ResumeState(seed=1, examples_seen=step)
+    checkpoints.save(folder, step, arrays, state, keep=1)
 
 def drill(which, number):
     folder = os.path.join(sys.argv[1], which, str(number))
@@ -60,13 +60,13 @@ def test_crash_at_any_disk_access_leaves_a_good_checkpoint(tmp_path):
 
 def checked_step(folder):
     """Returns the step of the newest checkpoint after checking its data."""
-    prefix = run_directory.latest(str(folder))
+    prefix = checkpoints.latest(str(folder))
     if prefix is None:
         return None
     step = int(prefix[-1])
     array = tf.train.load_variable(prefix, "a")
     np.testing.assert_array_equal(array, np.full({1: 500, 2: 5000}[step], step))
-    assert run_directory.read_resume_state(prefix) == (1, step)
+    assert checkpoints.read_resume_state(prefix) == (1, step)
     return step
 
 
@@ -134,7 +134,7 @@ def test_ctrl_c_saves_and_exits_while_a_second_run_is_kept_out(folder):
     step = int(re.search(r"after step (\d+), saved as", line)[1])
     assert step >= 20
     prefix = str(folder / "out" / f"model.ckpt-{step}")
-    assert run_directory.latest(str(folder / "out")) == prefix
+    assert checkpoints.latest(str(folder / "out")) == prefix
     tf1.verify(prefix)
     assert "Traceback" not in errors
     assert not (folder / "out" / "run.lock").exists()

@@ -15,8 +15,7 @@ from absl import logging
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, bullet_list, listed
 from official_bert.io import files
-from official_bert.runs import checkpoints as run_directory
-from official_bert.runs import file_names
+from official_bert.runs import checkpoints, file_names
 from official_bert.runs.directory import RunDirectory
 from official_bert.sources import formats, heads, pretrained
 from official_bert.sources.formats.tf1 import checkpoint as tf1
@@ -245,7 +244,7 @@ def load_newest(
     `InputError` if all are damaged, or one does not fit the model.
     """
     assign = functools.partial(_assign, variables, model_files=None, **patterns)
-    return run_directory.first_undamaged(directory, assign)
+    return checkpoints.first_undamaged(directory, assign)
 
 
 def _matches(pattern: str, name: str) -> bool:

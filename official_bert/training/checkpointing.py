@@ -13,8 +13,7 @@ from absl import logging
 
 from official_bert.errors import InputError, listed
 from official_bert.options.training import TrainingOptions
-from official_bert.runs import checkpoints as run_directory
-from official_bert.runs import file_names
+from official_bert.runs import checkpoints, file_names
 from official_bert.sources import loading
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.heads import TASK_HEAD
@@ -98,7 +97,7 @@ def resume(state: Mapping[str, Any], options: TrainingOptions) -> StartingPoint:
     logging.info(f"Resuming from {loaded.source}")
     step = int(state["global_step"].numpy())
     # The original implementation's checkpoints have no resume file.
-    resume_state = run_directory.read_resume_state(loaded.source) or (
+    resume_state = checkpoints.read_resume_state(loaded.source) or (
         options.seed,
         step * options.train_batch_size,
     )
@@ -124,7 +123,7 @@ def load_for_evaluation(model: Any, options: TrainingOptions) -> int:
         directory = os.path.join(options.output_dir, name)
         if loaded := loading.load_newest(variables, directory, **patterns):
             _report_loaded(loaded)
-            return run_directory.read_global_step(loaded.source)
+            return checkpoints.read_global_step(loaded.source)
     if not options.init_checkpoint:
         raise InputError(
             "Without --do_train, --output_dir must contain a checkpoint, or "
@@ -206,9 +205,9 @@ class BackgroundSaver(contextlib.AbstractContextManager["BackgroundSaver"]):
     def _write(self, step: int, arrays: Mapping[str, Any]) -> None:
         options, start = self._options, self._start
         examples_seen = start.examples_seen_at(step, options.train_batch_size)
-        resume_state = run_directory.ResumeState(start.seed, examples_seen)
+        resume_state = checkpoints.ResumeState(start.seed, examples_seen)
         keep = options.keep_checkpoint_max
-        prefix = run_directory.save(
+        prefix = checkpoints.save(
             options.output_dir, step, arrays, resume_state, keep
         )
         logging.info("Saved %s", prefix)

@@ -17,8 +17,7 @@ from official_bert.io import files
 from official_bert.io.tables import to_number
 from official_bert.options import RunClassifier, RunSquad
 from official_bert.options.training import TrainingOptions
-from official_bert.runs import checkpoints as run_directory
-from official_bert.runs import file_names
+from official_bert.runs import checkpoints, file_names
 from official_bert.runs.directory import RunDirectory
 from official_bert.sources import checkpoint_paths
 from official_bert.tasks.documents import MAX_SHARE_TRUNCATED
@@ -239,7 +238,7 @@ def print_next_command(task: Task, options: RunClassifier | RunSquad) -> None:
     if not (has_files and options.is_chief):
         return
     directory = options.output_dir
-    model = run_directory.latest(checkpoint_paths.find(directory))
+    model = checkpoints.latest(checkpoint_paths.find(directory))
     ending = task.data.input_ending or task.input_ending
     print(
         f"\nThe model is {model or options.init_checkpoint}. Some other files "

@@ -16,8 +16,7 @@ from official_bert.errors import InputError, bullet_list
 from official_bert.io import files, json_files
 from official_bert.options import FinetuningOptions, RunPretraining
 from official_bert.options.training import TrainingOptions
-from official_bert.runs import checkpoints as run_directory
-from official_bert.runs import file_names
+from official_bert.runs import checkpoints, file_names
 from official_bert.runs.directory import RunDirectory
 from official_bert.sources import formats, task_file
 from official_bert.sources.heads import POOLING_KEY
@@ -68,7 +67,7 @@ def _checkpoint_to_resume(options: TrainingOptions) -> str | None:
     """
     if not options.do_train or options.overwrite_output_dir:
         return None
-    prefix = run_directory.latest(options.output_dir)
+    prefix = checkpoints.latest(options.output_dir)
     is_start = prefix and os.path.basename(prefix) == file_names.checkpoint(0)
     return None if is_start else prefix
 
@@ -78,7 +77,7 @@ def num_extra_examples(options: TrainingOptions, resumed: str | None) -> int:
 
     It is not 0 if earlier steps of the run had another batch size.
     """
-    state = run_directory.read_resume_state(resumed) if resumed else None
+    state = checkpoints.read_resume_state(resumed) if resumed else None
     if not (resumed and state):
         return 0
     step = file_names.step_of(os.path.basename(resumed))
@@ -143,7 +142,7 @@ def _require_eval_every_if_best(options: TrainingOptions) -> None:
     """Raises `InputError` if an earlier run's best model would stay in use."""
     best = RunDirectory(options.output_dir).best.path
     ignores_best = options.do_train and not options.eval_every
-    if ignores_best and run_directory.latest(best):
+    if ignores_best and checkpoints.latest(best):
         raise InputError(
             "Resuming without --eval_every would have no effect: the model "
             f"used at the end is the checkpoint in {best!r}. Set --eval_every, "

@@ -10,7 +10,7 @@ from support.processes import run_python
 from official_bert.commands import export_tfhub
 from official_bert.errors import InputError
 from official_bert.options import ExportTfhub
-from official_bert.runs import checkpoints as run_directory
+from official_bert.runs import checkpoints
 from official_bert.sources import weights
 from official_bert.sources.pretrained import ModelFiles
 
@@ -98,7 +98,7 @@ def test_model_dir_means_its_best_checkpoint_and_its_files(directory, tmp_path):
     (tmp_path / "task.json").write_text(json.dumps({"do_lower_case": False}))
     for part in (tmp_path, tmp_path / "best"):
         part.mkdir(exist_ok=True)
-        run_directory.save(str(part), 9, {"a": 1.0}, None, keep=1)
+        checkpoints.save(str(part), 9, {"a": 1.0}, None, keep=1)
     path = str(tmp_path / "e")
     found = ExportTfhub(model_dir=str(tmp_path), export_path=path)
     expected = map(str, map(tmp_path.joinpath, [*FILES, "best"]))

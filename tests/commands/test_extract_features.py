@@ -15,7 +15,7 @@ from official_bert.inference import feature_extraction
 from official_bert.inference.feature_extraction import FeatureExtractor
 from official_bert.inference.trained_models import load_encoder
 from official_bert.options import ExtractFeatures
-from official_bert.runs import checkpoints as run_directory
+from official_bert.runs import checkpoints
 
 CONFIG = {**tiny.CONFIG, "num_hidden_layers": 2}
 TEXT = "good cat\n\nred sun ? ||| it is rain\nwhat is it ?\n"
@@ -183,7 +183,7 @@ def test_checkpoint_needs_no_pooler(folder):
     arrays = weights(folder)
     kept = {n: a for n, a in arrays.items() if n.startswith(prefixes)}
     (folder / "bare").mkdir()
-    run_directory.save(str(folder / "bare"), 1, kept, None, keep=1)
+    checkpoints.save(str(folder / "bare"), 1, kept, None, keep=1)
     found = run(folder, "b.jsonl", init_checkpoint=str(folder / "bare"))
     assert found.read_bytes() == expected
 

@@ -8,7 +8,7 @@ from support.run_outputs import weights
 
 from official_bert.inference import masked_lm
 from official_bert.inference.trained_models import load_masked_lm
-from official_bert.runs import checkpoints as run_directory
+from official_bert.runs import checkpoints
 from official_bert.sources.pretrained import run_files
 
 
@@ -19,7 +19,7 @@ def test_fill_mask_needs_no_pooler_and_no_next_sentence_head(
     unused = re.compile("pooler|seq_relationship")
     kept = {n: a for n, a in arrays.items() if not unused.search(n)}
     shutil.copytree(pretrained, "masked_lm")
-    run_directory.save("masked_lm", 3, kept, None, keep=1)
+    checkpoints.save("masked_lm", 3, kept, None, keep=1)
     expected, found = (
         ask(b"good [MASK]\n", model_dir=directory, fill_mask=True)
         for directory in (pretrained, "masked_lm")

@@ -15,7 +15,7 @@ from official_bert.errors import InputError
 from official_bert.inputs import datasets
 from official_bert.modeling.finetuning_models import SequenceClassifier
 from official_bert.options import RunClassifier
-from official_bert.runs import checkpoints as run_directory
+from official_bert.runs import checkpoints
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.pretrained import ModelFiles
 from official_bert.tasks import task
@@ -73,7 +73,7 @@ def test_training_learns_the_task(trained):
 
 
 def test_run_writes_the_files_of_the_original(trained):
-    checkpoints = {
+    checkpoint_files = {
         f"model.ckpt-{step}.{part}"
         for step in (0, 40, 80, 100)  # 160 / 16 * 10
         for part in ("index", "data-00000-of-00001")
@@ -83,7 +83,7 @@ def test_run_writes_the_files_of_the_original(trained):
         *("predict.tf_record", "eval_results.txt", "eval_results.json"),
         *("task.json", "vocab.txt", "bert_config.json", "train_options.json"),
     }
-    assert checkpoints | files <= {path.name for path in trained.iterdir()}
+    assert checkpoint_files | files <= {path.name for path in trained.iterdir()}
     lines = (trained / "eval_results.txt").read_text().splitlines()
     names = [line.split(" = ")[0] for line in lines]
     assert names == ["eval_accuracy", "eval_loss", "global_step", "loss"]
@@ -388,7 +388,7 @@ def test_positions_that_pretraining_did_not_reach_are_a_warning(
 ):
     text = json.dumps({"options": trained})
     (tmp_path / "train_options.json").write_text(text)
-    run_directory.save(str(tmp_path), 5, random_weights(), None, keep=1)
+    checkpoints.save(str(tmp_path), 5, random_weights(), None, keep=1)
     flags = {"init_checkpoint": str(tmp_path / checkpoint)}
     run(folder, tmp_path / "out", do_train=True, **flags)
     assert ("sequences of 16 tokens" in caplog.text) == warns

@@ -19,7 +19,7 @@ from official_bert.options import (
     RunClassifier,
     RunClassifierWithTfhub,
 )
-from official_bert.runs import checkpoints as run_directory
+from official_bert.runs import checkpoints
 
 pytestmark = pytest.mark.slow
 
@@ -131,7 +131,7 @@ def test_resumed_run_has_the_weights_of_an_uninterrupted_run(base, tmp_path):
     whole = run(base, tmp_path / "whole", **flags)
     part = shutil.copytree(whole, tmp_path / "part")
     rewind(part, 6)
-    assert run_directory.latest(str(part)).endswith("model.ckpt-6")
+    assert checkpoints.latest(str(part)).endswith("model.ckpt-6")
     run(base, part, **flags)
     assert_same_weights(part, whole)
     name = "bert/embeddings/word_embeddings"

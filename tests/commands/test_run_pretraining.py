@@ -18,7 +18,7 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inputs import datasets, records, tfrecords
 from official_bert.options import RunPretraining
-from official_bert.runs import checkpoints as run_directory
+from official_bert.runs import checkpoints
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.training import checkpointing, loop, resuming
 
@@ -286,8 +286,8 @@ def test_sigterm_saves_and_ends_the_run(finished, folder, monkeypatch, caplog):
             signal.raise_signal(signal.SIGTERM)
         return original_save(output_dir, step, *others)
 
-    original_save = run_directory.save
-    monkeypatch.setattr(run_directory, "save", save)
+    original_save = checkpoints.save
+    monkeypatch.setattr(checkpoints, "save", save)
     with pytest.raises(SystemExit, match=r"^0$"):
         resume(folder, do_eval=True)
     # The signal came while step 4 was written, and later steps trained.
@@ -374,8 +374,8 @@ def test_loss_above_that_of_random_guesses_is_a_warning(copy, folder, caplog):
     assert message not in caplog.text
     bias = "cls/predictions/output_bias"
     changed = weights(copy) | {bias: 50.0 * np.eye(30, dtype=np.float32)[0]}
-    state = run_directory.ResumeState(seed=1, examples_seen=64)
-    run_directory.save(str(copy), 9, changed, state, keep=1)
+    state = checkpoints.ResumeState(seed=1, examples_seen=64)
+    checkpoints.save(str(copy), 9, changed, state, keep=1)
     run(folder, do_eval=True)
     assert message in caplog.text
 

@@ -11,7 +11,7 @@ from official_bert.errors import InputError
 from official_bert.inference import line_prediction
 from official_bert.inference.predictor import Predictor
 from official_bert.options import Predict, RunSquad
-from official_bert.runs import checkpoints as run_directory
+from official_bert.runs import checkpoints
 
 WORDS = [
     *("who", "what", "lives", "here", "there", "in", "the", "house"),
@@ -79,7 +79,7 @@ def test_training_learns_to_find_names(trained):
     # As in the original, an epoch has as many features as questions, although
     # there are more windows.
     expected = str(trained / f"model.ckpt-{300 * 12 // 16}")
-    assert run_directory.latest(str(trained)) == expected
+    assert checkpoints.latest(str(trained)) == expected
 
 
 def test_resuming_with_other_questions_is_an_error(folder, trained):

@@ -9,7 +9,7 @@ from support import recorded
 
 from official_bert.errors import InputError
 from official_bert.modeling.pretraining_model import PretrainingModel
-from official_bert.runs import checkpoints as run_directory
+from official_bert.runs import checkpoints
 from official_bert.sources import loading
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.formats.tf1 import weights as tf1_weights
@@ -35,8 +35,8 @@ def load(path, **options):
 
 def save(folder, step, keep=2):
     arrays = {**ARRAYS, "a/kernel": np.full((2, 3), step, np.float32)}
-    state = run_directory.ResumeState(seed=step, examples_seen=8 * step)
-    return run_directory.save(str(folder), step, arrays, state, keep)
+    state = checkpoints.ResumeState(seed=step, examples_seen=8 * step)
+    return checkpoints.save(str(folder), step, arrays, state, keep)
 
 
 @pytest.fixture
@@ -132,25 +132,25 @@ def test_missing_foreign_or_incomplete_checkpoint_is_an_error(tmp_path):
     (tmp_path / "checkpoint").unlink()
     for path in tmp_path.glob("model.ckpt-0.*"):
         path.rename(str(path).replace("ckpt-0.", "ckpt-0.tmp-0123abcd."))
-    assert run_directory.latest(str(tmp_path)) is None
+    assert checkpoints.latest(str(tmp_path)) is None
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_newest_checkpoints_are_kept_and_found(tmp_path, scheme):
     folder = f"{scheme}{tmp_path}"
-    assert run_directory.latest(folder) is None
+    assert checkpoints.latest(folder) is None
     assert loading.load_newest(variables(), folder) is None
     for step in (0, 5, 10):
         prefix = save(folder, step)
-    assert run_directory.latest(folder) == prefix == f"{folder}/model.ckpt-10"
+    assert checkpoints.latest(folder) == prefix == f"{folder}/model.ckpt-10"
     assert tf.train.latest_checkpoint(folder) == prefix
-    assert run_directory.read_resume_state(prefix) == (10, 80)
+    assert checkpoints.read_resume_state(prefix) == (10, 80)
     assert len(os.listdir(tmp_path)) == 2 * 3 + 1
     # Paths without directories, so that the directory can be moved.
     assert "/" not in (tmp_path / "checkpoint").read_text()
     assert (load(folder) == 10).all()
     (tmp_path / "checkpoint").unlink()  # As text, 5 would come after 10.
-    assert run_directory.latest(folder) == prefix
+    assert checkpoints.latest(folder) == prefix
 
 
 def test_checkpoint_that_a_killed_run_left_is_removed(tmp_path, monkeypatch):
@@ -164,7 +164,7 @@ def test_checkpoint_that_a_killed_run_left_is_removed(tmp_path, monkeypatch):
             save(tmp_path, 5, keep=1)
     assert (load(str(tmp_path)) == 5).all()
     prefix = save(tmp_path, 10, keep=1)
-    assert run_directory.latest(str(tmp_path)) == prefix
+    assert checkpoints.latest(str(tmp_path)) == prefix
     assert len(os.listdir(tmp_path)) == 3 + 1
 
 
@@ -172,10 +172,10 @@ def test_checkpoint_that_a_killed_run_left_is_removed(tmp_path, monkeypatch):
 def test_checkpoints_with_other_names_are_kept(tmp_path, name):
     tf1.write(str(tmp_path / name), ARRAYS)
     (tmp_path / "checkpoint").write_text(f'model_checkpoint_path: "{name}"\n')
-    assert run_directory.latest(str(tmp_path)) == str(tmp_path / name)
+    assert checkpoints.latest(str(tmp_path)) == str(tmp_path / name)
     prefix = save(tmp_path, 10, keep=1)
     assert (tmp_path / f"{name}.index").exists()
-    assert run_directory.latest(str(tmp_path)) == prefix
+    assert checkpoints.latest(str(tmp_path)) == prefix
 
 
 @pytest.mark.parametrize("name", ["[a]", "a\\b"])
@@ -195,10 +195,10 @@ def test_directory_that_tensorflow_cannot_read_is_an_error(tmp_path, name):
 
 
 def test_checkpoint_of_another_program_may_lack_resume_state_and_step(prefix):
-    assert run_directory.read_resume_state(prefix) is None
-    assert run_directory.read_global_step(prefix) == 7
+    assert checkpoints.read_resume_state(prefix) is None
+    assert checkpoints.read_global_step(prefix) == 7
     tf1.write(prefix, {"a/kernel": ARRAYS["a/kernel"]})
-    assert run_directory.read_global_step(prefix) == 0
+    assert checkpoints.read_global_step(prefix) == 0
 
 
 def test_saving_an_earlier_step_forgets_later_checkpoints(tmp_path):
@@ -207,10 +207,10 @@ def test_saving_an_earlier_step_forgets_later_checkpoints(tmp_path):
     list_file = tmp_path / "checkpoint"
     text = list_file.read_text()
     list_file.write_text(text.replace("model.ckpt-15", "model.ckpt-5", 1))
-    assert run_directory.latest(str(tmp_path)).endswith("model.ckpt-5")
+    assert checkpoints.latest(str(tmp_path)).endswith("model.ckpt-5")
     prefix = save(tmp_path, 10, keep=5)
     assert "model.ckpt-15" not in list_file.read_text()
-    assert run_directory.latest(str(tmp_path)) == prefix
+    assert checkpoints.latest(str(tmp_path)) == prefix
     assert tf.train.latest_checkpoint(str(tmp_path)) == prefix
 
 
@@ -240,7 +240,7 @@ def test_damaged_checkpoint_falls_back_to_the_one_before(
     mine = {name: tf.Variable(array) for name, array in ARRAYS.items()}
     damage(bad + part)
     # Finding the newest checkpoint reads no data; loading does.
-    assert run_directory.latest(folder) == (good if part == INDEX else bad)
+    assert checkpoints.latest(folder) == (good if part == INDEX else bad)
     assert loading.load_newest(mine, folder) == (good, [])
     assert (mine["a/kernel"].numpy() == 1).all()
     [warning] = caplog.messages
@@ -256,7 +256,7 @@ def test_damaged_checkpoint_falls_back_to_the_one_before(
 
 def test_checkpoint_that_does_not_fit_is_an_error_not_damaged(tmp_path):
     save(tmp_path, 1)
-    run_directory.save(str(tmp_path), 2, {"b": 1.0}, None, keep=2)
+    checkpoints.save(str(tmp_path), 2, {"b": 1.0}, None, keep=2)
     with pytest.raises(InputError, match=r"ckpt-2.*(\n.*)*missing: a/kernel"):
         load(str(tmp_path))
 
@@ -281,20 +281,20 @@ def test_full_disk_keeps_earlier_checkpoints(tmp_path):
     good = save(tmp_path, 1)
     before = sorted(os.listdir(tmp_path))
     arrays = {"a": np.zeros(100_000, np.float32)}
-    state = run_directory.ResumeState(1, 16)
+    state = checkpoints.ResumeState(1, 16)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     for step, limit in [(2, 10), (2, 200_000), (1, 200_000)]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
         try:
             with pytest.raises(InputError, match=f"ckpt-{step}"):
-                run_directory.save(str(tmp_path), step, arrays, state, keep=1)
+                checkpoints.save(str(tmp_path), step, arrays, state, keep=1)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        assert run_directory.latest(str(tmp_path)) == good
+        assert checkpoints.latest(str(tmp_path)) == good
         assert (load(good) == 1).all()
         assert sorted(os.listdir(tmp_path)) == before
     save(tmp_path, 2)
-    assert run_directory.latest(str(tmp_path)).endswith("model.ckpt-2")
+    assert checkpoints.latest(str(tmp_path)).endswith("model.ckpt-2")
 
 
 @pytest.mark.parametrize("text", ["", "a", 'model_checkpoint_path: ""', None])
@@ -305,7 +305,7 @@ def test_unreadable_list_does_not_restart_a_run(tmp_path, text):
     else:
         (tmp_path / "checkpoint").write_text(text)
     with pytest.raises(InputError, match=f"{tmp_path}/checkpoint"):
-        run_directory.latest(str(tmp_path))
+        checkpoints.latest(str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -321,4 +321,4 @@ def test_damaged_resume_state_is_named(tmp_path, text):
     with open(prefix + ".resume.json", "w") as file:
         file.write(text)
     with pytest.raises(InputError, match=r"model\.ckpt-1\.resume\.json"):
-        run_directory.read_resume_state(prefix)
+        checkpoints.read_resume_state(prefix)

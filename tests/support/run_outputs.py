@@ -5,7 +5,7 @@ import re
 
 import tensorflow as tf
 
-from official_bert.runs import checkpoints as run_directory
+from official_bert.runs import checkpoints
 from support import recorded
 
 
@@ -21,7 +21,7 @@ def weights(folder, step=None):
     """Returns {name: array} of a checkpoint, the latest by default."""
     prefix = f"{folder}/model.ckpt-{step}"
     if step is None:
-        prefix = run_directory.latest(str(folder))
+        prefix = checkpoints.latest(str(folder))
     reader = tf.train.load_checkpoint(prefix)
     names = reader.get_variable_to_shape_map()
     return {name: reader.get_tensor(name) for name in names}

@@ -9,7 +9,7 @@ from official_bert.config import BertConfig
 from official_bert.modeling.finetuning_models import build_model
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import RunClassifier
-from official_bert.runs import checkpoints as run_directory
+from official_bert.runs import checkpoints
 from official_bert.sources import task_file
 from official_bert.tasks.text import TextTask
 from official_bert.tokenization import Tokenizer
@@ -93,7 +93,7 @@ def save(folder, model, config, seed, **others):
     recorded.assign(model, seed)
     arrays = {w.path: w.numpy() for w in model.trainable_variables}
     arrays |= {"global_step": np.int64(3), **others}
-    run_directory.save(str(folder), 3, arrays, None, keep=1)
+    checkpoints.save(str(folder), 3, arrays, None, keep=1)
 
 
 def tokenizer(folder, *more, never_split=()):

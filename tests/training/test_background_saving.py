@@ -11,7 +11,7 @@ from support import pretraining_runs
 from support.run_outputs import weights
 
 from official_bert.errors import InputError
-from official_bert.runs import checkpoints as run_directory
+from official_bert.runs import checkpoints
 from official_bert.training import checkpointing, distribution
 
 START = checkpointing.StartingPoint(step=0, seed=1, examples_seen=0)
@@ -48,12 +48,12 @@ def assert_saved(output, step):
     for name, array in arrays.items():
         np.testing.assert_array_equal(array, step, err_msg=name)
     prefix = str(output / f"model.ckpt-{step}")
-    assert run_directory.read_resume_state(prefix) == (1, 4 * step)
+    assert checkpoints.read_resume_state(prefix) == (1, 4 * step)
 
 
 @pytest.fixture
 def writing(monkeypatch):
-    """Lets `run_directory.save` wait for the event `may_write`.
+    """Lets `checkpoints.save` wait for the event `may_write`.
 
     Then it raises `error`, if there is one, instead of writing.
     """
@@ -65,8 +65,8 @@ def writing(monkeypatch):
             raise writing.error
         return original(*arguments)
 
-    original = run_directory.save
-    monkeypatch.setattr(run_directory, "save", save)
+    original = checkpoints.save
+    monkeypatch.setattr(checkpoints, "save", save)
     return writing
 
 
@@ -86,7 +86,7 @@ def test_checkpoint_holds_the_values_of_its_step(
             update()
             state["replicated"].assign_add(tf.ones([300]))
         saves.raise_error()  # There is none.
-        assert run_directory.latest(str(tmp_path)) is None
+        assert checkpoints.latest(str(tmp_path)) is None
         writing.may_write.set()
         saves.save(4)
         # Only one is written at a time.
@@ -112,7 +112,7 @@ def test_failed_checkpoint_ends_the_run(state, tmp_path, writing, method):
         with pytest.raises(InputError, match="No space left"):
             call_until_it_fails(getattr(saves, method), *arguments)
     assert_saved(tmp_path, 1)
-    assert run_directory.latest(str(tmp_path)).endswith("model.ckpt-1")
+    assert checkpoints.latest(str(tmp_path)).endswith("model.ckpt-1")
 
 
 def test_checkpoint_is_completed_when_a_run_fails(state, tmp_path, writing):

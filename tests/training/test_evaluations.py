@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from official_bert.errors import InputError
-from official_bert.runs import checkpoints as run_directory
+from official_bert.runs import checkpoints
 from official_bert.training.evaluations import Evaluations
 
 
@@ -46,7 +46,7 @@ def test_best_metric_is_saved_and_lower_loss_decides_between_equal_ones(
         evaluations.evaluate(step)
         stops.append(evaluations.stops_early(step))
     assert stops == [False, False, best == 2]
-    latest = run_directory.latest(str(tmp_path / "best"))
+    latest = checkpoints.latest(str(tmp_path / "best"))
     assert latest == str(tmp_path / "best" / f"model.ckpt-{best}")
 
 

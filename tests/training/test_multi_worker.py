@@ -10,7 +10,7 @@ from support import hosts, pretraining_runs, review_runs, run_outputs
 
 from official_bert.commands import run_pretraining
 from official_bert.options import RunPretraining
-from official_bert.runs import checkpoints as run_directory
+from official_bert.runs import checkpoints
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 
 pytestmark = pytest.mark.slow
@@ -103,7 +103,7 @@ def end(processes, number, output, sent=signal.SIGKILL):
     # Python may collect TensorFlow's thread pool after closing its pipe.
     errors, *_ = errors.split("Exception ignored in: <function Pool.__del__")
     assert not re.search("Traceback|most recent call last", errors)
-    tf1.verify(run_directory.latest(str(output)))
+    tf1.verify(checkpoints.latest(str(output)))
 
 
 def test_death_of_a_host_during_evaluation_ends_the_other(tmp_path, flags):

@@ -17,7 +17,7 @@ from official_bert import tasks
 from official_bert.errors import InputError
 from official_bert.io import processes
 from official_bert.options import RunClassifier, RunClassifierWithTfhub
-from official_bert.runs import checkpoints as run_directory
+from official_bert.runs import checkpoints
 from official_bert.training import sweep
 
 # Writes its flags beside itself. What it does then is the code of a test.
@@ -303,7 +303,7 @@ def test_finished_run_on_other_data_is_an_error(options, run_code):
     options = dataclasses.replace(options, sweep="seed=1")
     finished = write_results(f"{options.output_dir}/seed=1")
     arrays = {"global_step": np.int64(1)}
-    run_directory.save(str(finished), 1, arrays, None, keep=1)
+    checkpoints.save(str(finished), 1, arrays, None, keep=1)
     record = {"fingerprints": {"training data": ["train.tsv: 5 bytes"]}}
     write_file(finished, "train_options.json", json.dumps(record))
     message = "with other .* data:\n  training data: train.tsv: 5 bytes"

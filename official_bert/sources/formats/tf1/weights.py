@@ -10,8 +10,7 @@ from official_bert import tasks
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.io import files
-from official_bert.runs import checkpoints as run_directory
-from official_bert.runs import file_names
+from official_bert.runs import checkpoints, file_names
 from official_bert.sources import checkpoint_paths, task_file
 from official_bert.sources.formats import Source
 from official_bert.sources.formats.tf1 import checkpoint as tf1
@@ -29,7 +28,7 @@ def open_arrays(path: str, config: BertConfig | None = None) -> Arrays:
     checkpoint = checkpoint_paths.find(path)
     if files.exists(checkpoint + file_names.INDEX):
         return open_prefix(checkpoint)
-    arrays = run_directory.first_undamaged(checkpoint, _open_verified)
+    arrays = checkpoints.first_undamaged(checkpoint, _open_verified)
     if arrays is None:
         raise InputError(
             f"{path} must contain a checkpoint, model.ckpt-N.index and its "
