@@ -1,11 +1,10 @@
 """SIGINT (Ctrl-C) and SIGTERM: finish the step, save, exit."""
 
 import contextlib
+import os
 import signal
 from collections.abc import Iterator
 from typing import Any
-
-from absl import logging
 
 from official_bert.io import signals
 
@@ -22,7 +21,7 @@ def watched() -> Iterator[ReceivedSignal]:
 
     Python runs signal handlers between two bytecodes, and a training step (or
     the inner loop of `--iterations_per_loop`) is one bytecode. So a first
-    signal is recorded and logged when the step ends. From then on SIGINT has
+    signal is recorded and reported when the step ends. From then on SIGINT has
     its default action, which needs no Python and ends the process even in the
     middle of a step. A second SIGTERM has no effect, because `timeout` and some
     schedulers send it twice.
@@ -44,7 +43,9 @@ def watched() -> Iterator[ReceivedSignal]:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             again = " again" if number == signal.SIGINT else ""
             message += f" Press Ctrl-C{again} to stop now, without saving."
-        logging.info(message)
+        # Not through `sys.stderr`: the signal may have interrupted a write to
+        # it, and a second one inside the first is an error.
+        os.write(2, f"\n{message}\n".encode())
 
     with signals.temporary_handler(record, *used):
         yield received

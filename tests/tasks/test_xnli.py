@@ -82,8 +82,10 @@ def test_each_language_keeps_its_results_and_needs_only_files_in_use(folder):
     flags |= {"task_name": "XNLI", "do_predict": False}
     output, german = tiny.run(folder, language="de", **flags)
     flags["do_train"] = False
+    # Without --language, evaluation takes over that of training.
+    flags["language"] = "zh"
     for changes in ({}, {"language": "de", "translate_test": True}):
-        _, last = tiny.run(folder, **flags, **changes)
+        _, last = tiny.run(folder, **{**flags, **changes})
     assert "test" not in last
     assert read_json(output / "eval_results_de.json") == german
     assert read_json(output / "eval_results_zh.json") != german

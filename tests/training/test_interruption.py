@@ -6,7 +6,7 @@ from concurrent import futures
 
 import pytest
 from support import hosts
-from support.processes import started
+from support.processes import run_python, started
 
 from official_bert.io import signals
 from official_bert.training import interruption
@@ -27,6 +27,27 @@ with interruption.watched() as received:
 """
 
 
+# A signal arrives while text is written, such as a progress bar.
+WRITING = """
+import io, os, signal, sys
+
+class Stream(io.RawIOBase):
+    def writable(self):
+        return True
+
+    def write(self, data):
+        signal.raise_signal(signal.SIGTERM)
+        return os.write(2, data)
+
+sys.stderr = io.TextIOWrapper(io.BufferedWriter(Stream()), line_buffering=True)
+from official_bert.training import interruption
+
+with interruption.watched() as received:
+    print("a progress bar", file=sys.stderr)
+print(received.signal)
+"""
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_first_signal_is_recorded_and_handlers_are_restored(number):
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
@@ -38,6 +59,13 @@ def test_first_signal_is_recorded_and_handlers_are_restored(number):
         assert received.signal == number.name
     after = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     assert after == before
+
+
+def test_signal_during_a_write_to_stderr_is_reported_without_an_error():
+    done = run_python("-c", WRITING)
+    assert done.stdout == "SIGTERM\n"
+    for text in ("a progress bar\n", "SIGTERM: saving and stopping"):
+        assert text in done.stderr
 
 
 def test_ignored_signals_stay_ignored():
