@@ -33,4 +33,4 @@ def main(options: VisualizeAttention) -> None:
     model = load_encoder(options.model_files, never_split=(MASK,))
     write = context_page.write if options.word else attention_page.write
     write(options, model)
-    logging.info("Wrote %s", options.output_file)
+    logging.info(f"Wrote {options.output_file}")

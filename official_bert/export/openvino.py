@@ -24,6 +24,7 @@ from official_bert import tasks
 from official_bert.errors import InputError, short_reason
 from official_bert.inference import openvino_engine
 from official_bert.inference.openvino_engine import OpenVinoEngine
+from official_bert.inputs.schemas import text_schema
 from official_bert.io import files
 from official_bert.modeling.encoder import Bert
 from official_bert.modeling.finetuning_models import build_model
@@ -38,8 +39,6 @@ from official_bert.tasks.task import FinetunedModel
 from official_bert.tokenization import FullTokenizer
 
 Tensors = dict[str, Any]
-
-_TEXT_INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
 def require_exportable(finetuned: FinetunedModel) -> None:
@@ -139,7 +138,7 @@ def _write(
     The comparison is on random tokens. An interrupted call changes nothing.
     Raises `InputError` if the directory cannot be written.
     """
-    shapes = {name: [None, None] for name in _TEXT_INPUTS}
+    shapes = {name: [None, None] for name in text_schema(0)}
     task, scale = description.task, None
     if task is not None:
         if task["kind"] == "choice":

@@ -23,6 +23,7 @@ from official_bert.errors import InputError, missing_package
 from official_bert.inference import openvino_engine
 from official_bert.inference.masked_lm import MASK
 from official_bert.inference.openvino_engine import OpenVinoEngine
+from official_bert.inputs.schemas import text_schema
 from official_bert.io import files
 from official_bert.options import cli
 from official_bert.runs import file_names
@@ -141,24 +142,13 @@ def load_encoder(
 
 
 def _keras_layers(bert: Any, layers: Sequence[int]) -> Engine:
-    import tensorflow as tf
-
-    ids = tf.TensorSpec([None, None], tf.int32)
+    from official_bert.inference import keras_engine
 
     def run(batch: dict[str, Any]) -> list[Any]:
         outputs = bert(**batch).encoder_outputs
         return [outputs[number] for number in layers]
 
-    names = ("input_ids", "input_mask", "segment_ids")
-    compiled = tf.function(
-        run, input_signature=[dict.fromkeys(names, ids)], autograph=False
-    )
-    return lambda batch: [
-        vectors.numpy()
-        for vectors in compiled(
-            {name: tf.constant(values) for name, values in batch.items()}
-        )
-    ]
+    return keras_engine.make(run, text_schema(0))
 
 
 def _load_tokenizer(
@@ -184,7 +174,7 @@ def _find(
     directory = _find_export(model_files, kind, choice.engine, convert)
     if directory:
         precision = choice.precision.replace("auto", "float32")
-        logging.info("Engine: OpenVINO, %s: %s", precision, directory)
+        logging.info(f"Engine: OpenVINO, {precision}: {directory}")
         return directory
     if choice.precision == "bfloat16":
         raise InputError(
@@ -238,7 +228,7 @@ def _find_export(
             "convert_checkpoint.py --to=openvino"
         )
     else:
-        logging.info("Converting the model; it is kept in %s", kept)
+        logging.info(f"Converting the model; it is kept in {kept}")
     files.make_directory(os.path.dirname(kept))
     convert(kept)
     files.write_text(os.path.join(kept, _SOURCE), source)

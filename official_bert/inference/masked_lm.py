@@ -115,21 +115,12 @@ class MaskedLanguageModel:
 
 
 def _keras_engine(model: Any) -> Engine:
-    import tensorflow as tf
+    from official_bert.inference import keras_engine
 
-    ids = tf.TensorSpec([None, None], tf.int32)
-    schema = {**text_schema(0), "masked_lm_positions": Feature(0)}
-    compiled = tf.function(
-        lambda batch: model(batch).masked_lm_logits,
-        input_signature=[dict.fromkeys(schema, ids)],
-        autograph=False,
+    return keras_engine.make(
+        lambda batch: [model(batch).masked_lm_logits],
+        (*text_schema(0), "masked_lm_positions"),
     )
-
-    def compute(batch: dict[str, np.ndarray]) -> list[np.ndarray]:
-        tensors = {name: tf.constant(values) for name, values in batch.items()}
-        return [compiled(tensors).numpy()]
-
-    return compute
 
 
 class Guess(NamedTuple):

@@ -160,13 +160,11 @@ class CreatePretrainingData(NamedModel, heading="Model"):
             raise self.error("max_predictions_per_seq", message)
         if self.max_predictions_per_seq < 0.9 * needed:
             logging.warning(
-                "--max_predictions_per_seq=%d limits the masks of sequences of "
-                "%d tokens, of which %d would be masked. Set "
-                "--max_predictions_per_seq=%d here and in run_pretraining.py",
-                self.max_predictions_per_seq,
-                self.max_seq_length,
-                needed,
-                needed,
+                f"--max_predictions_per_seq={self.max_predictions_per_seq} "
+                f"limits the masks of sequences of {self.max_seq_length} "
+                f"tokens, of which {needed} would be masked. Set "
+                f"--max_predictions_per_seq={needed} here and in "
+                "run_pretraining.py",
             )
         total = self.mask_share + self.random_share + self.same_share
         if not math.isclose(total, 1, abs_tol=1e-6):

@@ -138,15 +138,13 @@ class ExtractFeatures(NamedModel, EngineOptions, heading="Data"):
         is_table = tables.format_of(self.output_file) in ("csv", "tsv")
         if is_table and self.output_format == "auto":
             logging.warning(
-                "%s will contain JSON lines. For other formats, use .npy or "
-                ".tfrecord",
-                self.output_file,
+                f"{self.output_file} will contain JSON lines. For other "
+                "formats, use .npy or .tfrecord",
             )
         if tables.format_of(self.input_file):
             logging.warning(
-                "%s is not read as a table: each line, including a header, is "
-                "a text",
-                self.input_file,
+                f"{self.input_file} is not read as a table: each line, "
+                "including a header, is a text",
             )
         # The file is read twice: first to count its lines.
         self.require("input_file", seekable_file)

@@ -183,7 +183,7 @@ class FinetuningOptions(TrainingOptions, heading="Training", common=False):
             # The options of a run with a Hub module do not name these files.
             if (recorded.get(name) or is_of_module) and run.has(file_name):
                 recorded[name] = run.file(file_name)
-        logging.info("Values of omitted flags are read from %s", path)
+        logging.info(f"Values of omitted flags are read from {path}")
         fields = self.fields()
         earlier = {}
         for name in {*self.names(inherited=True)} - self.given:
@@ -254,18 +254,15 @@ class FinetuningOptions(TrainingOptions, heading="Training", common=False):
         path = checkpoint_paths.beside(checkpoint, file_names.VOCAB)
         if path and files.read_text(path) != self.model_files.vocab:
             logging.warning(
-                "--vocab_file=%s differs from %s, which is beside the weights",
-                self.vocab_file,
-                path,
+                f"--vocab_file={self.vocab_file} differs from {path}, which "
+                "is beside the weights",
             )
         lower = tf1_files.read_casing(checkpoint)
         if lower not in (None, self.do_lower_case):
             logging.warning(
-                "--do_lower_case=%s, but the tokenizer_config.json of %s has "
-                "do_lower_case=%s",
-                self.do_lower_case,
-                checkpoint,
-                lower,
+                f"--do_lower_case={self.do_lower_case}, but the "
+                f"tokenizer_config.json of {checkpoint} has "
+                f"do_lower_case={lower}",
             )
 
     def require_layers(self, num_hidden_layers: int) -> None:

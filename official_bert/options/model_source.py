@@ -45,7 +45,7 @@ class NamedModel(Options, heading="Model"):
         options = super()._complete()
         names = {"model", "model_dir", *MODEL_FILES}
         if options._has_default_model and options.given.isdisjoint(names):
-            logging.info("No model is given. Using --model=%s", DEMO)
+            logging.info(f"No model is given. Using --model={DEMO}")
             options = options.fill({"model": DEMO})
         if options.model == "list":
             pretrained.show_released()
@@ -58,7 +58,7 @@ class NamedModel(Options, heading="Model"):
         """Fills in the files and the casing of a model."""
         found = pretrained.find(model, getattr(self, "vocab_file", None))
         casing = "uncased" if found.do_lower_case else "cased"
-        logging.info("--model=%s: %s, %s", model, found.init_checkpoint, casing)
+        logging.info(f"--model={model}: {found.init_checkpoint}, {casing}")
         values = dataclasses.asdict(found).items()
         names = self.fields()
         options = self.fill({n: v for n, v in values if n in names and v != ""})

@@ -46,7 +46,7 @@ def first_undamaged(
         except DamagedCheckpointError as error:
             errors.append(str(error))
             if warns:
-                logging.warning("Skipping a damaged checkpoint. %s", error)
+                logging.warning(f"Skipping a damaged checkpoint. {error}")
     if not listed:
         return None
     path = os.path.join(directory, file_names.CHECKPOINT_LIST)

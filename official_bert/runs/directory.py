@@ -191,7 +191,7 @@ def _acquire_lock(path: str) -> Any:
                 "killed run of another user left it, remove it; or choose "
                 "another --output_dir."
             ) from error
-        logging.warning("%s: cannot be locked: %s", path, error)
+        logging.warning(f"{path}: cannot be locked: {error}")
     with open(path, "w", encoding="utf-8") as file:
         file.write(f"process {os.getpid()} on host {socket.gethostname()}\n")
     return lock

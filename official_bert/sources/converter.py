@@ -126,9 +126,8 @@ def _complete(
         description = dataclasses.replace(description, vocab=vocab)
     if description.vocab is None:
         logging.warning(
-            "%s has no vocabulary, and neither will the converted model. Pass "
-            "--vocab_file.",
-            options.input,
+            f"{options.input} has no vocabulary, and neither will the "
+            "converted model. Pass --vocab_file.",
         )
     else:
         description.config.require_vocabulary(
@@ -140,7 +139,7 @@ def _complete(
         elif (do_lower_case := description.do_lower_case) is None:
             do_lower_case = pretrained.looks_uncased(description.vocab)
             name = "uncased" if do_lower_case else "cased"
-            logging.info("The vocabulary looks %s.", name)
+            logging.info(f"The vocabulary looks {name}.")
     if do_lower_case is None:
         return description
     casing: dict[str, Any] = {"do_lower_case": do_lower_case}

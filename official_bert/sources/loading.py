@@ -189,7 +189,7 @@ def from_pretrained(
     )
     if loaded.initialized:
         names = listed(loaded.initialized)
-        logging.warning("%s: newly initialized: %s", model, names)
+        logging.warning(f"{model}: newly initialized: {names}")
     return layer
 
 

@@ -227,7 +227,7 @@ def warn_of_casing(model_files: ModelFiles) -> None:
     problem = "uncased, but the text is not lower-cased. Omit --nodo_lower_case"
     if do_lower_case:
         problem = "cased, but the text is lower-cased. Add --nodo_lower_case"
-    logging.warning("%s looks %s", model_files.vocab_file, problem)
+    logging.warning(f"{model_files.vocab_file} looks {problem}")
 
 
 def looks_uncased(vocab: str) -> bool:

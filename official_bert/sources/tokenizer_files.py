@@ -46,9 +46,9 @@ def read_casing(directory: str) -> bool | None:
         warn_of_accents(directory, strips, "do_lower_case", lower)
     if settings.get("tokenize_chinese_chars") is False:
         logging.warning(
-            "%s: `tokenize_chinese_chars` is false. In this project, every "
-            "Chinese character is a word, so some tokens will differ.",
-            directory,
+            f"{directory}: `tokenize_chinese_chars` is false. In this "
+            "project, every Chinese character is a word, so some tokens will "
+            "differ.",
         )
     return lower
 
@@ -59,13 +59,9 @@ def warn_of_accents(
     """Warns of a tokenizer whose `strip_accents` has no counterpart here."""
     if strip_accents != lower:
         logging.warning(
-            "%s: `strip_accents` is %s with `%s` %s. This project strips "
-            "accents if and only if it lower-cases text, so some tokens will "
-            "differ.",
-            where,
-            strip_accents,
-            setting,
-            lower,
+            f"{where}: `strip_accents` is {strip_accents} with `{setting}` "
+            f"{lower}. This project strips accents if and only if it "
+            "lower-cases text, so some tokens will differ.",
         )
 
 

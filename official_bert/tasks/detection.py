@@ -118,7 +118,7 @@ def _detect_header(
         verdict = (
             "is data; columns have numbers from 0 (otherwise: --has_header)"
         )
-    logging.info("%s: this line %s: %s", sample[0].where, verdict, first)
+    logging.info(f"{sample[0].where}: this line {verdict}: {first}")
     return has_header
 
 
@@ -157,7 +157,7 @@ def _detect_columns(options: _Options, sample: Sequence[Row]) -> _Options:
     if not label:
         possible = [name for name in free if not _ID_NAME.fullmatch(name)]
         label = _choose("label", free, possible, sample[0].path)
-    logging.info("--text_column=%s --label_column=%s", text, label)
+    logging.info(f"--text_column={text} --label_column={label}")
     return options.replace(text_a_column=text, label_column=label)
 
 
@@ -206,13 +206,12 @@ def _detect_task_type(options: _Options, rows: Sequence[Row]) -> _Options:
         other_type = "regression" if is_class else "classification"
         alternative = f" (otherwise: --task_type={other_type})"
     message = f"from the labels in column {column}{alternative}"
-    logging.info("--task_type=%s: %s", task_type, message)
+    logging.info(f"--task_type={task_type}: {message}")
     if task_type == "regression" and _are_ids(labels):
         logging.warning(
-            "%s: column %r has a different integer in each row, like an id. "
-            "If it is not the number to predict, set --label_column",
-            rows[0].path,
-            column,
+            f"{rows[0].path}: column {column!r} has a different integer in "
+            "each row, like an id. If it is not the number to predict, set "
+            "--label_column",
         )
     if task_type == "classification":
         _require_plain_numbers(rows, column)
@@ -274,11 +273,9 @@ def _warn_of_lists(
         parts = {p.strip() for label in labels for p in label.split(separator)}
         if lists and len(parts) < len(labels):
             logging.warning(
-                "Labels such as %r contain %r. If these are several labels per "
-                "text, separate them with commas%s",
-                lists[0],
-                separator,
-                advice,
+                f"Labels such as {lists[0]!r} contain {separator!r}. If these "
+                "are several labels per text, separate them with "
+                f"commas{advice}",
             )
 
 

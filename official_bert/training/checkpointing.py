@@ -135,14 +135,14 @@ def load_for_evaluation(model: Any, options: TrainingOptions) -> int:
 
 
 def _report_loaded(loaded: loading.Loaded) -> None:
-    logging.info("Loaded %s", loaded.source)
+    logging.info(f"Loaded {loaded.source}")
     if loaded.initialized:
         is_head = all(re.search(_HEADS, name) for name in loaded.initialized)
         reason = "the checkpoint does not have them in this shape"
         if is_head:
             reason = "the checkpoint is of a pre-trained model or another task"
         names = listed(loaded.initialized)
-        logging.info("Newly initialized, because %s: %s", reason, names)
+        logging.info(f"Newly initialized, because {reason}: {names}")
 
 
 def _warn_of_other_direction(model: Any, checkpoint: str) -> None:
@@ -210,4 +210,4 @@ class BackgroundSaver(contextlib.AbstractContextManager["BackgroundSaver"]):
         prefix = checkpoints.save(
             options.output_dir, step, arrays, resume_state, keep
         )
-        logging.info("Saved %s", prefix)
+        logging.info(f"Saved {prefix}")

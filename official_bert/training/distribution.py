@@ -77,16 +77,16 @@ def get_strategy(name: str) -> tf.distribute.Strategy:
                 f"one of {num_gpus} GPUs. --distribution_strategy=mirrored "
                 "uses all"
             )
-        logging.info("Running on %s", device)
+        logging.info(f"Running on {device}")
         return tf.distribute.get_strategy()
     if name == "multi_worker_mirrored":
         hosts = ", ".join(tf_config.hosts())
-        logging.info("Waiting for all hosts: %s. Ctrl-C aborts.", hosts)
+        logging.info(f"Waiting for all hosts: {hosts}. Ctrl-C aborts.")
         with interruption.waiting_for_hosts():
             return tf.distribute.MultiWorkerMirroredStrategy()
     devices = list_devices("GPU") or list_devices("CPU")
     names = ", ".join(device.name for device in devices)
-    logging.info("--distribution_strategy=mirrored: %s", names)
+    logging.info(f"--distribution_strategy=mirrored: {names}")
     return tf.distribute.MirroredStrategy([device.name for device in devices])
 
 
@@ -102,7 +102,7 @@ def _connect_to_tpu(
         if name and name != "local":
             # TensorFlow itself would retry for hours.
             for host in resolver.cluster_spec().job_tasks("worker"):
-                logging.info("Connecting to %s", host)
+                logging.info(f"Connecting to {host}")
                 address, _, port = host.rpartition(":")
                 connection = (address, int(port))
                 socket.create_connection(connection, _TPU_TIMEOUT).close()
@@ -121,7 +121,7 @@ def _connect_to_tpu(
         ) from error
     available = topology.num_tasks * topology.num_tpus_per_task
     num_used = min(num_cores, available)
-    logging.info("Using %d of %d TPU cores", num_used, available)
+    logging.info(f"Using {num_used} of {available} TPU cores")
     if num_used == available:
         return tf.distribute.TPUStrategy(resolver)
     assignment = tf.tpu.experimental.DeviceAssignment.build(

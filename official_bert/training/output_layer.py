@@ -37,7 +37,7 @@ def weights_to_initialize(
         reason = f"{checkpoint} was trained on differently scaled targets"
     else:
         return ()
-    logging.info("The output layer is newly initialized, because %s", reason)
+    logging.info(f"The output layer is newly initialized, because {reason}")
     return heads.OUTPUT_LAYER
 
 

@@ -73,11 +73,10 @@ def log_data(
     share_full = metadata.get("lengths", {}).get("full", 0.0)
     if task.truncates and share_full > MAX_SHARE_TRUNCATED:
         logging.warning(
-            "Up to %.0f%% of the texts are truncated to %d tokens. Use "
-            "--long_document=windows (except in multiple choice) or, if the "
-            "model has more positions, a larger --max_seq_length",
-            100 * share_full,
-            max_seq_length,
+            f"Up to {100 * share_full:.0f}% of the texts are truncated to "
+            f"{max_seq_length} tokens. Use --long_document=windows (except in "
+            "multiple choice) or, if the model has more positions, a larger "
+            "--max_seq_length",
         )
     _warn_of_labels(counts.get("train", Counter()))
     if task.kind == "text":
@@ -102,9 +101,9 @@ def _warn_of_missing_labels(dev: Counter[Any], total: Counter[Any]) -> None:
     missing = [label for label in total if not dev[label]]
     if dev and missing:
         logging.warning(
-            "dev has no examples of %s: macro_f1 counts an F1 of 0 for each. "
-            "Give a larger --dev_share or another --dev_file",
-            listed(sorted(missing)),
+            f"dev has no examples of {listed(sorted(missing))}: macro_f1 "
+            "counts an F1 of 0 for each. Give a larger --dev_share or "
+            "another --dev_file",
         )
 
 
@@ -116,10 +115,9 @@ def _warn_of_labels(counts: Counter[Any]) -> None:
         spellings[label.lower() if number is None else number].append(label)
     if similar := [" / ".join(s) for s in spellings.values() if len(s) > 1]:
         logging.warning(
-            "These labels are different classes, but differ only in case or in "
-            "the form of a number: %s. "
-            "If they mean the same, write them in the same way",
-            listed(similar),
+            "These labels are different classes, but differ only in case or "
+            f"in the form of a number: {listed(similar)}. If they mean the "
+            "same, write them in the same way",
         )
     if len(counts) > 100 or len(counts) > max(2, counts.total() / 2):
         logging.warning(

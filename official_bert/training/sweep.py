@@ -23,8 +23,6 @@ from official_bert.training.evaluations import score
 Setting = dict[str, Any]
 Result = tuple[Setting, dict[str, Any]]
 
-_RESULTS = file_names.METRICS
-
 
 def run(task: Task, options: RunClassifier) -> None:
     """Runs every combination of `--sweep` and writes a table of the results.
@@ -50,13 +48,16 @@ def run(task: Task, options: RunClassifier) -> None:
             logging.error(f"{directory}: {failure}")
             failures.append(f"{directory}: {failure}")
             continue
-        result = json_files.read_object(os.path.join(directory, _RESULTS))
+        result = json_files.read_object(
+            os.path.join(directory, file_names.METRICS)
+        )
         results.append((setting, result))
         _write_table(options.output_dir, results, task.main_metric)
     if results:
         _, best_group = _ranked(results, task.main_metric)[0]
         best, _ = max(best_group, key=lambda r: score(r[1], task.main_metric))
-        reporting.print_next_command(task, _run_options(best, options))
+        [best_options] = [o for setting, o in runs if setting == best]
+        reporting.print_next_command(task, best_options)
     if failures:
         raise InputError(
             f"{len(failures)} of {len(runs)} runs failed and are not in the "
@@ -70,11 +71,9 @@ def run(task: Task, options: RunClassifier) -> None:
 def _require_data(runs: Sequence[tuple[Setting, RunClassifier]]) -> None:
     """Raises `InputError` for faulty data once, instead of in each run."""
     seen = set()
+    fields = RunClassifier.fields()
     for setting, options in runs:
-        declared = options.__dataclass_fields__
-        names = [
-            n for n in setting if declared[n].metadata["heading"] == "Data"
-        ]
+        names = [n for n in setting if fields[n].metadata["heading"] == "Data"]
         values = tuple(setting[name] for name in names)
         if values not in seen:
             seen.add(values)
@@ -86,7 +85,7 @@ def _complete(options: RunClassifier) -> str:
 
     Returns how the run failed, or "".
     """
-    results = os.path.join(options.output_dir, _RESULTS)
+    results = os.path.join(options.output_dir, file_names.METRICS)
     if files.exists(results):
         if not options.do_predict or _has_predicted(options):
             if options.plots:

@@ -64,7 +64,7 @@ def export(
     if export_openvino:
         path = _new_version(export_dir)
         gap = openvino.write_finetuned(finetuned, path)
-        logging.info("Exported %s. Logits differ by at most %.2g", path, gap)
+        logging.info(f"Exported {path}. Logits differ by at most {gap:.2g}")
         return path
     signatures = make_signatures(finetuned, export_text)
     logging.info("Exporting a model for serving; this takes a while")
@@ -86,7 +86,7 @@ def export(
         extra_files["model.tflite"] = tflite.convert(signatures, module)
     path, functions = _new_version(export_dir), signatures.all()
     saved_model.write(module, path, functions, extra_files)
-    logging.info("Exported %s: %s", path, ", ".join(sorted(functions)))
+    logging.info(f"Exported {path}: {', '.join(sorted(functions))}")
     return path
 
 

@@ -146,11 +146,9 @@ def read_vocab(directory: str) -> str | None:
     if not added:
         return text
     logging.warning(
-        "%s: %d added tokens, such as %r, become ordinary tokens: they match "
-        "only at the start of a word, and after text is normalized.",
-        directory,
-        len(added),
-        added[0],
+        f"{directory}: {len(added)} added tokens, such as {added[0]!r}, "
+        "become ordinary tokens: they match only at the start of a word, and "
+        "after text is normalized.",
     )
     return "\n".join([learned, *added, ""])
 

@@ -145,10 +145,8 @@ def describe(source: Source, config: BertConfig) -> Description:
     dropout = content.get("classifier_dropout")
     if dropout not in (None, _CLASSIFIER_DROPOUT):
         logging.warning(
-            "%s: `classifier_dropout` is %s. This project always uses %s.",
-            path,
-            dropout,
-            _CLASSIFIER_DROPOUT,
+            f"{path}: `classifier_dropout` is {dropout}. This project always "
+            f"uses {_CLASSIFIER_DROPOUT}.",
         )
     return Description(
         config=config,
