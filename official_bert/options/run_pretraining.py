@@ -96,7 +96,8 @@ class RunPretraining(TrainingOptions, heading="Data", common=False):
     def _earlier_options(self) -> dict[str, Any]:
         """Returns the config and the loss of the run to evaluate."""
         run = RunDirectory(self.output_dir)
-        earlier = {k: v for k, v in run.read_options().items() if k == "nsp"}
+        recorded = run.read_record().options
+        earlier = {k: v for k, v in recorded.items() if k == "nsp"}
         if run.has(file_names.CONFIG):
             earlier["bert_config_file"] = run.file(file_names.CONFIG)
         return earlier

@@ -14,6 +14,7 @@ from absl import logging
 from official_bert.errors import InputError, short_reason
 from official_bert.io import files, json_files
 from official_bert.runs import file_names
+from official_bert.runs.record import RunRecord
 
 # flock fails with one of these on file systems without locks.
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
@@ -43,37 +44,23 @@ class RunDirectory:
         """The directory of the checkpoint with the best evaluation."""
         return RunDirectory(self.file(file_names.BEST))
 
-    def read_record(self) -> dict[str, Any]:
-        """Returns the content of `train_options.json`; {} without the file.
+    def read_record(self) -> RunRecord:
+        """Returns the record of the run; an empty one without the file.
 
-        If present, `options` is an object, and `fingerprints` an object of
-        lists. Raises `InputError` if the file is invalid.
+        Raises `InputError` if `train_options.json` is invalid.
         """
         if not self.is_of_run:
-            return {}
-        path = self.file(file_names.TRAIN_OPTIONS)
-        record = json_files.read_object(path)
-        fingerprints = record.get("fingerprints", {})
-        if not (
-            isinstance(record.get("options", {}), dict)
-            and isinstance(fingerprints, dict)
-            and all(isinstance(value, list) for value in fingerprints.values())
-        ):
-            raise InputError(
-                f"{path}: `options` must be an object and `fingerprints` an "
-                "object of lists, as training wrote them. Restore the file, or "
-                "choose another --output_dir."
-            )
-        return record
+            return RunRecord(None, {}, {})
+        return RunRecord.read(self.file(file_names.TRAIN_OPTIONS))
 
-    def read_options(self) -> dict[str, Any]:
-        """Returns {name: value} of the run's options; {} without a record."""
-        options: dict[str, Any] = self.read_record().get("options", {})
-        return options
+    def write_record(self, record: RunRecord) -> None:
+        """Writes `train_options.json`."""
+        path = self.file(file_names.TRAIN_OPTIONS)
+        files.write_text(path, json_files.to_text(record._asdict()))
 
     def has_held_out(self) -> bool:
         """Whether the run wrote `file_names.HELD_OUT`."""
-        options = self.read_options()
+        options = self.read_record().options
         has_own_file = options.get("train_file") and not options.get("dev_file")
         return bool(has_own_file and options.get("dev_share"))
 

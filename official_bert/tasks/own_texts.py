@@ -255,9 +255,9 @@ class OwnTexts(OwnData):
         """
         if not self.options.do_train and split == "dev":
             record = RunDirectory(self.options.output_dir).read_record()
-            fingerprints = record.get("fingerprints", {})
+            trained_on = record.fingerprints.get("training data", [])
             path = self.path(split)
-            if files.fingerprint(path) in fingerprints.get("training data", []):
+            if files.fingerprint(path) in trained_on:
                 logging.warning(
                     f"{path} is the training data, so the metrics overestimate "
                     "the model"

@@ -292,7 +292,7 @@ def _warn_of_untrained_positions(checkpoint: str, max_seq_length: int) -> None:
     path = checkpoint_paths.beside(checkpoint, file_names.TRAIN_OPTIONS)
     if not path:
         return
-    trained = RunDirectory(os.path.dirname(path)).read_options()
+    trained = RunDirectory(os.path.dirname(path)).read_record().options
     length = trained.get("max_seq_length")
     is_from_scratch = "nsp" in trained and not trained.get("init_checkpoint")
     is_shorter = isinstance(length, int) and length < max_seq_length

@@ -1,23 +1,18 @@
-"""Decides whether training resumes or replaces the run in `output_dir`.
-
-`train_options.json` records the options of a run, and fingerprints of its data
-and initial weights. Earlier versions recorded less; missing values are not
-compared.
-"""
+"""Decides whether training resumes or replaces the run in `output_dir`."""
 
 import dataclasses
-import itertools
 import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, bullet_list
-from official_bert.io import files, json_files
+from official_bert.io import files
 from official_bert.options import FinetuningOptions, RunPretraining
 from official_bert.options.training import TrainingOptions
 from official_bert.runs import checkpoints, file_names
 from official_bert.runs.directory import RunDirectory
+from official_bert.runs.record import RunRecord, fingerprints_of
 from official_bert.sources import formats, task_file
 from official_bert.sources.heads import POOLING_KEY
 
@@ -158,18 +153,21 @@ def _require_same_run(
 ) -> None:
     """Raises `InputError` if the resumed run had other options or data."""
     record = RunDirectory(options.output_dir).read_record()
-    if (command := record.get("command", options.command)) != options.command:
+    command = record.command or options.command
+    if command != options.command:
         raise InputError(
             f"--output_dir={options.output_dir} is a run of {command}. Choose "
             "another directory. To start from that model, add "
             f"--model={options.output_dir}."
         )
     names = options.names(on_resume="fixed")
-    trained = record.get("options", {})
-    if None in (trained.get("dev_file"), getattr(options, "dev_file", None)):
+    if None in (
+        record.options.get("dev_file"),
+        getattr(options, "dev_file", None),
+    ):
         names.append("dev_file")  # Without it, training data is held out.
     changes = changed_options(record, options, names)
-    changes += changed_files(record, options, data_files)
+    changes += record.changed_files(compared_files(options, data_files))
     problem = f"{resumed} was trained with other options or data:"
     _require_no_changes(changes, problem)
 
@@ -200,16 +198,17 @@ def write_run_files(
     `seed` is the run's; `model_files` is {name: text} of files besides
     `train_options.json` and `vocab.txt`.
     """
-    record = {
-        "command": options.command,
-        "options": {**dataclasses.asdict(options), "seed": seed},
-        "fingerprints": _fingerprints(options, data_files),
-    }
-    texts = {file_names.TRAIN_OPTIONS: json_files.to_text(record)}
+    directory = RunDirectory(options.output_dir)
+    values = {**dataclasses.asdict(options), "seed": seed}
+    paths = compared_files(options, data_files)
+    directory.write_record(
+        RunRecord(options.command, values, fingerprints_of(paths))
+    )
+    texts = {**model_files}
     if options.vocab_file:
         texts[file_names.VOCAB] = options.model_files.vocab
-    for name, text in {**texts, **model_files}.items():
-        files.write_text(os.path.join(options.output_dir, name), text)
+    for name, text in texts.items():
+        files.write_text(directory.file(name), text)
 
 
 def _require_no_inputs(options: TrainingOptions, paths: list[str]) -> None:
@@ -237,13 +236,10 @@ def _require_no_changes(changes: list[str], problem: str) -> None:
 
 
 def changed_options(
-    record: dict[str, Any], options: TrainingOptions, names: Collection[str]
+    record: RunRecord, options: TrainingOptions, names: Collection[str]
 ) -> list[str]:
-    """Returns lines that describe which of the named options differ.
-
-    Options that an earlier version did not record count as equal.
-    """
-    trained = record.get("options", {})
+    """Returns lines that describe which of the named options differ."""
+    trained = record.options
     return [
         f"{options.flag_name(name)}: {trained[name]!r}, now {now!r}"
         for name, now in sorted(dataclasses.asdict(options).items())
@@ -251,28 +247,11 @@ def changed_options(
     ]
 
 
-def changed_files(
-    record: dict[str, Any],
-    options: TrainingOptions,
-    data_files: Mapping[str, Sequence[str]],
-) -> list[str]:
-    """Returns lines that describe which data and initial weights differ."""
-    changes = []
-    for name, now in _fingerprints(options, data_files).items():
-        before = record.get("fingerprints", {}).get(name, now)
-        pairs = itertools.zip_longest(before, now, fillvalue="none")
-        changes += [f"{name}: {a}, now {b}" for a, b in pairs if a != b]
-    return changes
-
-
-def _fingerprints(
+def compared_files(
     options: TrainingOptions, data_files: Mapping[str, Sequence[str]]
-) -> dict[str, list[str]]:
-    compared = {**data_files, "initial weights": _initial_weights(options)}
-    return {
-        name: [files.fingerprint(path) for path in paths]
-        for name, paths in compared.items()
-    }
+) -> dict[str, Sequence[str]]:
+    """Returns {description: paths} of all files that must not change."""
+    return {**data_files, "initial weights": _initial_weights(options)}
 
 
 def _initial_weights(options: TrainingOptions) -> list[str]:

@@ -124,12 +124,13 @@ def _run_options(setting: Setting, options: RunClassifier) -> RunClassifier:
 
 def _require_same_run(options: RunClassifier, task: Task) -> None:
     """Raises `InputError` if an earlier run had other flags or data."""
-    if not (record := RunDirectory(options.output_dir).read_record()):
-        return
-    data_files = finetune.data_files(task, options)
+    record = RunDirectory(options.output_dir).read_record()
     names = options.names(changes_results=True)
     changes = resuming.changed_options(record, options, names)
-    changes += resuming.changed_files(record, options, data_files)
+    data_files = finetune.data_files(task, options)
+    changes += record.changed_files(
+        resuming.compared_files(options, data_files)
+    )
     if changes:
         raise InputError(
             f"{options.output_dir} holds a run with other flags or data:"

@@ -16,6 +16,7 @@ from official_bert.commands import run_classifier
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
 from official_bert.runs.directory import RunDirectory
+from official_bert.runs.record import RunRecord
 from official_bert.tasks import glue
 from official_bert.training import evaluate, resuming
 
@@ -143,8 +144,8 @@ def test_changed_hugging_face_weights_are_detected(tmp_path):
         init_checkpoint=str(tmp_path), output_dir=f"{tmp_path}/out"
     )
     old = "model.safetensors: 3 bytes"
-    record = {"fingerprints": {"initial weights": [old]}}
-    [change] = resuming.changed_files(record, options, {})
+    record = RunRecord(None, {}, {"initial weights": [old]})
+    [change] = record.changed_files(resuming.compared_files(options, {}))
     assert change.startswith(f"initial weights: {old}, now {old}, SHA-256 ")
 
 

@@ -1,0 +1,63 @@
+"""The content of `train_options.json`, the record of a run."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from official_bert.errors import InputError
+from official_bert.io import files, json_files
+
+
+class RunRecord(NamedTuple):
+    """The command and the options of a run, and what it trained on.
+
+    Earlier versions recorded less; missing values are not compared.
+
+    Attributes:
+        command: The file name of the command, such as `run_squad.py`.
+        options: {name: value}; {} if a directory has no record.
+        fingerprints: {description: a fingerprint of each file} of the data and
+            the initial weights.
+    """
+
+    command: str | None
+    options: dict[str, Any]
+    fingerprints: dict[str, list[str]]
+
+    @classmethod
+    def read(cls, path: str) -> "RunRecord":
+        """Reads `train_options.json`; raises `InputError` if it is invalid."""
+        content = json_files.read_object(path)
+        options = content.get("options", {})
+        fingerprints = content.get("fingerprints", {})
+        if not (
+            isinstance(options, dict)
+            and isinstance(fingerprints, dict)
+            and all(isinstance(value, list) for value in fingerprints.values())
+        ):
+            raise InputError(
+                f"{path}: `options` must be an object and `fingerprints` an "
+                "object of lists, as training wrote them. Restore the file, or "
+                "choose another --output_dir."
+            )
+        return cls(content.get("command"), options, fingerprints)
+
+    def changed_files(self, paths: Mapping[str, Sequence[str]]) -> list[str]:
+        """Returns lines that describe which {description: files} differ."""
+        changes = []
+        recorded = {n: p for n, p in paths.items() if n in self.fingerprints}
+        for name, now in fingerprints_of(recorded).items():
+            before = self.fingerprints[name]
+            pairs = itertools.zip_longest(before, now, fillvalue="none")
+            changes += [f"{name}: {a}, now {b}" for a, b in pairs if a != b]
+        return changes
+
+
+def fingerprints_of(
+    paths: Mapping[str, Sequence[str]],
+) -> dict[str, list[str]]:
+    """Returns {description: a fingerprint of each file}."""
+    return {
+        name: [files.fingerprint(path) for path in named]
+        for name, named in paths.items()
+    }
