@@ -1,4 +1,4 @@
-"""Adds the pages outside of docs/ to the site, and adapts the links to them."""
+"""Adds the pages outside of docs/ and the docstrings of the API to the site."""
 
 import os
 import posixpath
@@ -32,8 +32,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
-    """Replaces relative links of the repository by those of the site."""
+    """Replaces links of the repository by docstrings and links of the site."""
     target = page.file.src_uri
+    if target.startswith("api/"):
+        item = r"^\* \[`(.+)`\].*$"
+        return re.sub(item, r"::: \1", markdown, flags=re.MULTILINE)
     sources = {site: source for source, site in PAGES.items()}
     source = sources.get(target, f"docs/{target}")
 
