@@ -20,7 +20,7 @@ from pydoc_data.topics import topics
 from official_bert.errors import InputError
 from official_bert.io import files
 from official_bert.options import cli
-from official_bert.options.flags import Options, option
+from official_bert.options.flags import Options, option, path_option
 
 # The directory of the standard library.
 LIBRARY = pathlib.Path(sysconfig.get_path("stdlib"))
@@ -29,7 +29,7 @@ LIBRARY = pathlib.Path(sysconfig.get_path("stdlib"))
 class PythonEnglish(Options):
     """Options of `data/python_english.py`."""
 
-    output_dir: str = option("Directory of train.txt and held_out.txt.")
+    output_dir: str = path_option("Directory of train.txt and held_out.txt.")
     held_out: int = option(
         "Every Nth document goes to held_out.txt.", 20, at_least=2
     )

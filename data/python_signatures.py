@@ -27,13 +27,15 @@ import python_english
 from official_bert.errors import InputError
 from official_bert.io import files
 from official_bert.options import cli
-from official_bert.options.flags import Options, option
+from official_bert.options.flags import Options, option, path_option
 
 
 class PythonSignatures(Options):
     """Options of `data/python_signatures.py`."""
 
-    output_dir: str = option("Directory of train.tsv, dev.tsv and test.tsv.")
+    output_dir: str = path_option(
+        "Directory of train.tsv, dev.tsv and test.tsv."
+    )
     held_out: int = option(
         "1 / N of all packages go to dev.tsv, and as many to test.tsv.",
         10,

@@ -18,13 +18,13 @@ import python_english
 
 from official_bert.io import files
 from official_bert.options import cli
-from official_bert.options.flags import Options, option
+from official_bert.options.flags import Options, option, path_option
 
 
 class PythonWordOrder(Options):
     """Options of `data/python_word_order.py`."""
 
-    output_dir: str = option("Directory of sentences.tsv.")
+    output_dir: str = path_option("Directory of sentences.tsv.")
     seed: int = option("Random seed of the swapped words.", 12345)
 
 

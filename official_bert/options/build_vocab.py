@@ -7,7 +7,8 @@ from official_bert.options.flags import (
     Options,
     non_negative,
     option,
-    optional,
+    optional_path,
+    path_option,
     positive,
 )
 from official_bert.tokenization.learning import special_tokens
@@ -16,10 +17,12 @@ from official_bert.tokenization.learning import special_tokens
 class BuildVocab(Options):
     """Options of `build_vocab.py`."""
 
-    input_file: str = option(
+    input_file: str = path_option(
         "Text files or glob patterns, comma-separated, also .gz."
     )
-    vocab_file: str = option("The vocabulary to write, one token per line.")
+    vocab_file: str = path_option(
+        "The vocabulary to write, one token per line."
+    )
     vocab_size: int = option(
         "Maximum number of tokens, including special ones.",
         30522,
@@ -31,7 +34,7 @@ class BuildVocab(Options):
     limit_alphabet: int = positive(
         "Maximum number of different characters; the rarest are left out.", 1000
     )
-    bert_config_file: str | None = optional(
+    bert_config_file: str | None = optional_path(
         "A bert_config.json to write, with the following sizes.",
         heading="Model",
     )

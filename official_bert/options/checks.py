@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from official_bert.errors import missing_package
 from official_bert.io import files
-from official_bert.options.flags import Check, Options, option
+from official_bert.options.flags import Check, Options, option, path_option
 from official_bert.runs import file_names
 
 _CHECKPOINT_FILE = re.compile(
@@ -74,7 +74,7 @@ def installed(package: str) -> Check:
     return lambda _: missing_package(package)
 
 
-file_option = functools.partial(option, check=existing_file)
+file_option = functools.partial(path_option, check=existing_file)
 regex_option = functools.partial(option, check=regular_expression)
 
 

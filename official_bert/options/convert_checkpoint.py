@@ -11,6 +11,7 @@ from official_bert.options.flags import (
     choice,
     option,
     optional,
+    path_option,
     switch,
 )
 from official_bert.runs import file_names
@@ -26,12 +27,12 @@ OPENVINO = "openvino"  # A value of --to, and the package that it needs.
 class ConvertCheckpoint(Options, heading="Model"):
     """Options of `convert_checkpoint.py`."""
 
-    input: str = option(
+    input: str = path_option(
         "A TF1 or Model Garden (TF2) checkpoint, a run directory, a Hugging "
         "Face directory, a KerasHub preset, or a name as for --model of other "
         "commands. list: print the names."
     )
-    output: str = option("The directory to write; new or empty.")
+    output: str = path_option("The directory to write; new or empty.")
     to: str = option(
         "The output format. tf1: a checkpoint bert_model.ckpt, as released. "
         "openvino: for prediction on CPUs without TensorFlow.",

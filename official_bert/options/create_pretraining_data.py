@@ -12,6 +12,8 @@ from official_bert.options.flags import (
     non_negative,
     option,
     optional,
+    optional_path,
+    path_option,
     positive,
     share,
     switch,
@@ -41,7 +43,7 @@ class CreatePretrainingData(NamedModel, heading="Model"):
     do_lower_case: bool = option(
         "Lower-case text and strip accents, for uncased models.", True
     )
-    input_file: str = option(
+    input_file: str = path_option(
         "Text files or glob patterns, comma-separated, also .gz: one sentence "
         "per line, and blank lines between documents.",
         heading="Data",
@@ -58,7 +60,7 @@ class CreatePretrainingData(NamedModel, heading="Model"):
         3,
         needs="split_sentences",
     )
-    output_file: str = option(
+    output_file: str = path_option(
         "The TFRecord files to write, comma-separated. Instances are "
         "distributed over them."
     )
@@ -139,7 +141,7 @@ class CreatePretrainingData(NamedModel, heading="Model"):
         "With --pack_sequences: maximum number of instances per record.",
         MAX_SEQUENCES_PER_ROW,
     )
-    bert_config_file: str | None = optional(
+    bert_config_file: str | None = optional_path(
         "The bert_config.json of the model, to check vocabulary and length."
     )
 

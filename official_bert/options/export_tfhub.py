@@ -5,7 +5,7 @@ import os
 
 from official_bert.io import files
 from official_bert.options.checks import installed, require_output_directory
-from official_bert.options.flags import option, optional, switch
+from official_bert.options.flags import option, optional_path, switch
 from official_bert.options.model_source import (
     MODEL_FILES,
     ModelOptions,
@@ -21,16 +21,16 @@ class ExportTfhub(ModelOptions, heading="Model"):
 
     one_of = ("export_path", "preprocessor_path")
 
-    model_dir: str | None = optional(
+    model_dir: str | None = optional_path(
         "A run directory; add --vocab_file if it has no vocab.txt. Layers of a "
         "task are not exported.",
         conflicts=("bert_config_file", "init_checkpoint"),
     )
-    export_path: str | None = optional(
+    export_path: str | None = optional_path(
         "Directory to write the encoder module to.",
         heading="Prediction and export",
     )
-    preprocessor_path: str | None = optional(
+    preprocessor_path: str | None = optional_path(
         "Directory to write the preprocessor to, a module that takes text.",
         check=installed("tensorflow_text"),
     )

@@ -17,6 +17,7 @@ from official_bert.options.flags import (
     choice,
     option,
     optional,
+    path_option,
     positive,
     switch,
 )
@@ -35,14 +36,16 @@ class ExtractFeatures(NamedModel, EngineOptions, heading="Data"):
     input_file: str = file_option(
         "A text, or two texts separated by ` ||| `, on each line."
     )
-    output_file: str = option("The file to write.")
-    bert_config_file: str = option(
+    output_file: str = path_option("The file to write.")
+    bert_config_file: str = path_option(
         "The bert_config.json of the model.",
         implied_by="model",
         heading="Model",
     )
-    vocab_file: str = option("The vocabulary of the model.", implied_by="model")
-    init_checkpoint: str = option(
+    vocab_file: str = path_option(
+        "The vocabulary of the model.", implied_by="model"
+    )
+    init_checkpoint: str = path_option(
         "TF1 checkpoint, for example uncased_L-12_H-768_A-12/bert_model.ckpt.",
         implied_by="model",
     )

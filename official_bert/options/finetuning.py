@@ -13,6 +13,7 @@ from official_bert.options.flags import (
     choice,
     non_negative,
     option,
+    path_option,
     positive,
     share,
     switch,
@@ -136,7 +137,7 @@ class FinetuningOptions(TrainingOptions, heading="Training", common=False):
         one_host="Omit it, and export after training.",
         with_module=False,
     )
-    export_dir: str | None = option(
+    export_dir: str | None = path_option(
         "Directory of the versions 1, 2, ... Default: export/ in --output_dir.",
         None,
         needs="do_export",

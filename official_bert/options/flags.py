@@ -9,6 +9,7 @@ is omitted, and checks the rest.
 import dataclasses
 import functools
 import math
+import os
 import re
 import sys
 import types
@@ -92,6 +93,7 @@ def option(
     conflicts: Sequence[str] = (),
     implied_by: str | None = None,
     num_bits: int = 31,
+    is_path: bool = False,
     alias: str | None = None,
     heading: str | None = None,
     **policy: Any,
@@ -116,6 +118,8 @@ def option(
         conflicts: Options that cannot be set together with this one.
         implied_by: Another option that implies the value of this required one.
         num_bits: The number of bits of an integer, without its sign.
+        is_path: Whether the value is a path, or several separated by commas.
+            `~/` and `~USER/` at the start of a path are replaced.
         alias: Another name of the flag.
         heading: The heading in `--help` of this option and of the following
             ones in the class. Options with neither a default nor `implied_by`
@@ -141,6 +145,8 @@ non_negative = functools.partial(option, at_least=0)
 share = functools.partial(option, between=(0, 1))
 optional = functools.partial(option, default=None)
 switch = functools.partial(option, default=False)
+path_option = functools.partial(option, is_path=True)
+optional_path = functools.partial(path_option, default=None)
 
 
 def choice(help: str, choices: str, **others: Any) -> Any:
@@ -201,7 +207,10 @@ class Options:
         for name, field in fields.items():
             default = field.default
             default = None if default is dataclasses.MISSING else default
-            vars(self)[name] = values.get(name, default)
+            value = values.get(name, default)
+            if field.metadata["is_path"] and isinstance(value, str):
+                value = ",".join(map(os.path.expanduser, value.split(",")))
+            vars(self)[name] = value
         given = (name for name, value in values.items() if value is not None)
         vars(self)["given"] = frozenset(given)
         for name, field in fields.items():
@@ -347,6 +356,11 @@ def _value_error(field: dataclasses.Field[Any], value: Any) -> str | None:
         return f"must be {VALUES[kind]}."
     if isinstance(value, str) and "\0" in value:
         return "must not contain a null character."
+    if declared["is_path"] and re.search(r"(^|,)~[^,]*/", value):
+        return (
+            "starts with the home directory of an unknown user. Check the "
+            "name or, for a directory whose name starts with ~, write ./~NAME."
+        )
     if choices and value not in choices:
         return f"must be one of {', '.join(choices)}."
     if isinstance(value, float) and not math.isfinite(value):

@@ -11,7 +11,7 @@ from absl import logging
 from official_bert.errors import InputError
 from official_bert.io import files
 from official_bert.options.checks import existing_checkpoint
-from official_bert.options.flags import Options, optional
+from official_bert.options.flags import Options, optional, optional_path
 from official_bert.runs import file_names
 from official_bert.sources import pretrained, task_file, tokenizer_files
 from official_bert.sources.formats.huggingface import files as huggingface_files
@@ -31,7 +31,7 @@ _Options = TypeVar("_Options", bound="ModelOptions")
 class NamedModel(Options, heading="Model"):
     """A model given by `--model`, which implies the flags of its files."""
 
-    model: str | None = optional(
+    model: str | None = optional_path(
         "bert_tiny_demo, a released model (--model=list shows all), OWNER/NAME "
         "on the Hugging Face Hub, or a directory. Sets config, vocabulary, "
         "casing and weights, unless their flags are given.",
@@ -96,18 +96,18 @@ class NamedModel(Options, heading="Model"):
 class ModelOptions(NamedModel, heading="Model"):
     """A model given by `--model`, by its files, or by a run directory."""
 
-    model_dir: str | None = optional(
+    model_dir: str | None = optional_path(
         "A run directory: the --output_dir of run_pretraining.py, "
         "run_classifier.py or run_squad.py.",
         conflicts=MODEL_FILES,
     )
-    bert_config_file: str | None = optional(
+    bert_config_file: str | None = optional_path(
         "Without --model_dir: the bert_config.json of the model."
     )
-    vocab_file: str | None = optional(
+    vocab_file: str | None = optional_path(
         "Without --model_dir: the vocabulary of the model."
     )
-    init_checkpoint: str | None = optional(
+    init_checkpoint: str | None = optional_path(
         "Without --model_dir: TF1 checkpoint, such as DIR/bert_model.ckpt."
     )
     do_lower_case: bool | None = optional(

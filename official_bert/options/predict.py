@@ -9,7 +9,13 @@ from official_bert.options.checks import (
     require_outputs,
 )
 from official_bert.options.engine import EngineOptions
-from official_bert.options.flags import choice, optional, positive, switch
+from official_bert.options.flags import (
+    choice,
+    optional,
+    optional_path,
+    positive,
+    switch,
+)
 from official_bert.options.model_source import MODEL_FILES, ModelOptions
 from official_bert.sources import heads, task_file
 from official_bert.sources.formats.huggingface import files as huggingface_files
@@ -18,12 +24,12 @@ from official_bert.sources.formats.huggingface import files as huggingface_files
 class Predict(ModelOptions, EngineOptions, heading="Model"):
     """Options of `predict.py`."""
 
-    model: str | None = optional(
+    model: str | None = optional_path(
         "A run directory, or a model fine-tuned with transformers: a directory "
         "or OWNER/NAME on the Hugging Face Hub. With --fill_mask or --score, a "
         "pre-trained model (--model=list shows names); default: bert_tiny_demo."
     )
-    model_dir: str | None = optional(
+    model_dir: str | None = optional_path(
         "The --output_dir of run_classifier.py, run_classifier_with_tfhub.py "
         "or run_squad.py, or a model exported for OpenVINO; with --fill_mask "
         "and --score, of run_pretraining.py.",
@@ -52,7 +58,7 @@ class Predict(ModelOptions, EngineOptions, heading="Model"):
         "Whether the first line of tables names the columns. Default: as in "
         "training, otherwise true."
     )
-    output_file: str | None = optional(
+    output_file: str | None = optional_path(
         "The file to write: JSON lines or, if it ends in .csv, the input table "
         "with predictions. Default: JSON lines to standard output."
     )

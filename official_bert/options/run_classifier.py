@@ -18,6 +18,8 @@ from official_bert.options.flags import (
     non_negative,
     option,
     optional,
+    optional_path,
+    path_option,
     switch,
 )
 from official_bert.options.training import PER_COMMAND
@@ -59,7 +61,7 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
 
     module_command = "run_classifier_with_tfhub.py"
 
-    data_dir: str = option(
+    data_dir: str = path_option(
         "The directory with the task's files.",
         implied_by="train_file",
         on_resume="free",
@@ -72,7 +74,7 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         on_resume="free",
         in_sweep=False,
     )
-    train_file: str | None = optional(
+    train_file: str | None = optional_path(
         "Own data: a .csv, .tsv or .jsonl file, also .gz, instead of "
         "--task_name and --data_dir. Implies --do_train, --do_eval and, "
         "by default, --pad_to=bucket. Flags of own data that you omit are "
@@ -80,13 +82,13 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         common=True,
         on_resume="input",
     )
-    dev_file: str | None = optional(
+    dev_file: str | None = optional_path(
         "Own data: the evaluation data. Default: a part of --train_file.",
         needs="train_file",
         common=True,
         on_resume="input",
     )
-    test_file: str | None = optional(
+    test_file: str | None = optional_path(
         "Own data: the file to predict; also evaluated if it has labels.",
         needs="train_file",
         common=True,
@@ -339,12 +341,12 @@ class RunClassifierWithTfhub(RunClassifier, heading="Data", common=False):
 
     module_command = ""
 
-    bert_hub_module_handle: str = option(
+    bert_hub_module_handle: str = path_option(
         "The TF Hub module of BERT: a directory written by export_tfhub.py, or "
         "an address.",
         check=_hub_module,
     )
-    model: str | None = optional(
+    model: str | None = optional_path(
         "Not supported: the module is the model.",
         check=lambda _: "is not supported: the module is the model. Omit it.",
         heading=LEGACY,
@@ -359,18 +361,18 @@ class RunClassifierWithTfhub(RunClassifier, heading="Data", common=False):
         on_resume="free",
     )
     # Required by `run_classifier.py`.
-    bert_config_file: str | None = optional(  # type: ignore[assignment]
+    bert_config_file: str | None = optional_path(  # type: ignore[assignment]
         "Unused: the module has its own configuration.",
         heading=LEGACY,
         on_resume="input",
     )
-    vocab_file: str | None = optional(  # type: ignore[assignment]
+    vocab_file: str | None = optional_path(  # type: ignore[assignment]
         "Unused: the module has its own vocabulary.",
         heading=LEGACY,
         on_resume="input",
         changes_results=False,
     )
-    init_checkpoint: str | None = optional(
+    init_checkpoint: str | None = optional_path(
         "Unused: the module has its own weights.",
         heading=LEGACY,
         on_resume="input",

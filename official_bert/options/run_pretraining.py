@@ -8,7 +8,8 @@ from official_bert.options.flags import (
     choice,
     non_negative,
     option,
-    optional,
+    optional_path,
+    path_option,
     positive,
     switch,
 )
@@ -25,7 +26,7 @@ class RunPretraining(TrainingOptions, heading="Data", common=False):
 
     one_of = ("do_train", "do_eval")
 
-    input_file: str = option(
+    input_file: str = path_option(
         "TFRecord files of instances, or glob patterns, comma-separated.",
         check=existing_files,
         on_resume="input",
@@ -68,7 +69,7 @@ class RunPretraining(TrainingOptions, heading="Data", common=False):
         **PER_COMMAND,
         in_sweep=False,
     )
-    eval_file: str | None = optional(
+    eval_file: str | None = optional_path(
         "TFRecord files to evaluate on, such as held-out ones.",
         check=existing_files,
         common=True,

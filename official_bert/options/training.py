@@ -13,6 +13,8 @@ from official_bert.options.flags import (
     non_negative,
     option,
     optional,
+    optional_path,
+    path_option,
     positive,
     switch,
 )
@@ -76,13 +78,13 @@ class TrainingOptions(
 ):
     """Options of all training commands, with the defaults of the original."""
 
-    bert_config_file: str = option(
+    bert_config_file: str = path_option(
         "The bert_config.json of the model.",
         implied_by="model",
         heading="Model",
         on_resume="input",
     )
-    init_checkpoint: str | None = optional(
+    init_checkpoint: str | None = optional_path(
         "TF1 checkpoint to start from, such as DIRECTORY/bert_model.ckpt, or "
         "the --output_dir of another run.",
         check=checks.existing_checkpoint,
@@ -115,7 +117,7 @@ class TrainingOptions(
         heading="Data",
         common=True,
     )
-    output_dir: str = option(
+    output_dir: str = path_option(
         "The run directory: checkpoints, results and TensorBoard events.",
         check=checkpoint_paths.require_supported,
         heading="Training",

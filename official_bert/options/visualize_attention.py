@@ -1,7 +1,7 @@
 """Options of `visualize_attention.py`."""
 
 from official_bert.options.checks import file_option, require_outputs
-from official_bert.options.flags import option, optional
+from official_bert.options.flags import option, optional, path_option
 from official_bert.options.model_source import ModelOptions
 from official_bert.sources import task_file
 
@@ -22,7 +22,9 @@ class VisualizeAttention(ModelOptions, heading="Data"):
 
     one_of = ("text_a", "word")
 
-    output_file: str = option("The page to write, for example attention.html.")
+    output_file: str = path_option(
+        "The page to write, for example attention.html."
+    )
     text_a: str | None = optional(
         "The text whose attention to show. [MASK] is one token.",
         conflicts=("word",),

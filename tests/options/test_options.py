@@ -5,6 +5,7 @@ import importlib
 import json
 import os
 import pathlib
+import pwd
 import typing
 
 import pytest
@@ -24,7 +25,7 @@ from official_bert.options import (
     RunSquad,
     VisualizeAttention,
 )
-from official_bert.options.flags import HEADINGS
+from official_bert.options.flags import HEADINGS, plain_type
 from official_bert.runs.directory import RunDirectory
 
 CONFIG = {"vocab_size": 9, "max_position_embeddings": 64}
@@ -112,6 +113,38 @@ def test_every_number_has_bounds():
         "null_score_diff_threshold",
         "num_tpu_cores",  # Without effect in extract_features.py.
     }
+
+
+def test_every_text_without_choices_is_a_path_or_listed_here():
+    assert {
+        field.name
+        for options in [*VALID, RunClassifierWithTfhub]
+        for field in dataclasses.fields(options)
+        if plain_type(field.type) is str
+        and not (field.metadata["choices"] or field.metadata["is_path"])
+    } == {
+        *("text_a", "text_b", "word", "task_name", "sweep", "layers", "freeze"),
+        *("text_a_column", "text_b_column", "label_column", "id_column"),
+        *("context_column", "question_column", "choices_column"),
+        *("language", "train_language", "may_initialize", "may_skip", "skip"),
+        *("master", "tpu_name", "tpu_zone", "gcp_project", "beam_options"),
+    }
+
+
+def test_home_directories_are_expanded_in_paths_only(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    root = pwd.getpwuid(0).pw_dir
+    options = RunClassifier(
+        output_dir="~/x", model="~root/m", task_name="~/t", data_dir="a~/b"
+    )
+    assert (options.output_dir, options.model) == ("/home/me/x", f"{root}/m")
+    assert (options.task_name, options.data_dir) == ("~/t", "a~/b")
+    assert options.replace(train_file="~/t.csv").train_file == "/home/me/t.csv"
+    made = BuildVocab(input_file="~/a*,b,~root/c", vocab_file="./~/v")
+    assert made.input_file == f"/home/me/a*,b,{root}/c"
+    assert made.vocab_file == "./~/v"
+    with pytest.raises(InputError, match=r"--output=~nobody1/x starts with"):
+        ConvertCheckpoint(output="~nobody1/x")
 
 
 @pytest.mark.parametrize("options", [*VALID, RunClassifierWithTfhub])
