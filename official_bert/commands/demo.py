@@ -202,8 +202,6 @@ def run(step: Step) -> None:
         process = processes.start_command(script.removesuffix(".py"), flags)
     if status := processes.wait(process):
         sys.exit(status if status > 0 else 128 - status)  # As a shell does.
-    if not files.exists(step.result):
-        sys.exit("The command was stopped. Run the demo again to resume.")
 
 
 def chapters(directory: str) -> dict[str, list[Step]]:

@@ -217,6 +217,7 @@ def _find_export(
     source = _describe_source(model_files, directory)
     path = os.path.join(kept, _SOURCE)
     if files.exists(path) and files.read_text(path) == source:
+        RunDirectory(directory).warn_if_unfinished()
         return kept
     if engine == "auto":
         return None

@@ -36,8 +36,7 @@ def wait(process: subprocess.Popen[bytes]) -> int:
     """Returns the exit status of a process, or -N if signal N killed it.
 
     Ctrl-C and SIGTERM also stop the process. After its end, they raise
-    `KeyboardInterrupt` or `SystemExit`, even if it ended with status 0 because
-    it saved its state.
+    `KeyboardInterrupt` or `SystemExit`, whatever its exit status is.
     """
     stopped_by = []
 

@@ -168,7 +168,7 @@ class FinetuningOptions(TrainingOptions, heading="Training", common=False):
         directory = self.output_dir
         run = RunDirectory(directory)
         path = run.file(file_names.TRAIN_OPTIONS)
-        command, recorded, _ = run.read_record()
+        command, recorded, *_ = run.read_record()
         has_task = task_file.is_in(directory)
         is_of_module = has_task and command == self.module_command
         if not recorded or not (is_of_module or command == self.command):

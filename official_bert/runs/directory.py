@@ -58,6 +58,19 @@ class RunDirectory:
         path = self.file(file_names.TRAIN_OPTIONS)
         files.write_text(path, json_files.to_text(record._asdict()))
 
+    def warn_if_unfinished(self) -> None:
+        """Warns if the training was stopped; also for the `best/` of a run."""
+        run = RunDirectory(self.path.rstrip("/"))
+        if os.path.basename(run.path) == file_names.BEST:
+            run = RunDirectory(os.path.dirname(run.path) or ".")
+        num_steps = run.read_record().num_train_steps or 0
+        step = file_names.step_of("".join(run.checkpoint_names()[-1:]))
+        if 0 <= step < num_steps:
+            logging.warning(
+                f"{run.path}: the training was stopped at step {step} of "
+                f"{num_steps}. To finish it, run its command again"
+            )
+
     def has_held_out(self) -> bool:
         """Whether the run wrote `file_names.HELD_OUT`."""
         options = self.read_record().options

@@ -18,11 +18,14 @@ class RunRecord(NamedTuple):
         options: {name: value}; {} if a directory has no record.
         fingerprints: {description: a fingerprint of each file} of the data and
             the initial weights.
+        num_train_steps: The last step of the training; the step at which it
+            stopped early.
     """
 
     command: str | None
     options: dict[str, Any]
     fingerprints: dict[str, list[str]]
+    num_train_steps: int | None = None
 
     @classmethod
     def read(cls, path: str) -> "RunRecord":
@@ -40,7 +43,9 @@ class RunRecord(NamedTuple):
                 "object of lists, as training wrote them. Restore the file, or "
                 "choose another --output_dir."
             )
-        return cls(content.get("command"), options, fingerprints)
+        num_steps = content.get("num_train_steps")
+        num_steps = num_steps if isinstance(num_steps, int) else None
+        return cls(content.get("command"), options, fingerprints, num_steps)
 
     def changed_files(self, paths: Mapping[str, Sequence[str]]) -> list[str]:
         """Returns lines that describe which {description: files} differ."""

@@ -104,7 +104,10 @@ def load(
     loaded = None
     if not files.exists(path + file_names.INDEX):
         loaded = load_newest(variables, path, **patterns)
-    return loaded or _assign(variables, path, model_files, **patterns)
+    if not loaded:
+        return _assign(variables, path, model_files, **patterns)
+    RunDirectory(path).warn_if_unfinished()
+    return loaded
 
 
 def _assign(

@@ -14,6 +14,7 @@ from absl import logging
 from official_bert.errors import InputError, listed
 from official_bert.options.training import TrainingOptions
 from official_bert.runs import checkpoints, file_names
+from official_bert.runs.directory import RunDirectory
 from official_bert.sources import loading
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.heads import TASK_HEAD
@@ -123,6 +124,7 @@ def load_for_evaluation(model: Any, options: TrainingOptions) -> int:
         directory = os.path.join(options.output_dir, name)
         if loaded := loading.load_newest(variables, directory, **patterns):
             _report_loaded(loaded)
+            RunDirectory(directory).warn_if_unfinished()
             return checkpoints.read_global_step(loaded.source)
     if not options.init_checkpoint:
         raise InputError(

@@ -111,6 +111,10 @@ class Evaluations:
                 f"Early stopping after step {step}: {metric} was best at step "
                 f"{best_step}"
             )
+            if self._run.options.is_chief:
+                record = self._directory.read_record()
+                record = record._replace(num_train_steps=step)
+                self._directory.write_record(record)
         return stops
 
 

@@ -110,7 +110,7 @@ def fit(run: TrainingRun) -> int:
         return start.step
     if options.is_chief:
         resuming.write_run_files(
-            options, start.seed, run.data_files(), run.model_files()
+            options, start.seed, num_steps, run.data_files(), run.model_files()
         )
     batches = run.batches(data, start, num_steps)
     loop.train(trainer, batches, start, evaluations)

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import math
 import os
+import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -129,10 +130,12 @@ def train(
     if stop:
         path = os.path.join(options.output_dir, file_names.checkpoint(step))
         logging.info(
-            f"Stopped by {stop} after step {step}, saved as {path}. Run the "
-            "same command again to resume."
+            f"Stopped by {stop} after step {step} of {num_steps}, saved as "
+            f"{path}. Run the same command again to resume."
         )
-        sys.exit(0)
+        # As a shell reports it. Another host may have received the signal.
+        number = signal.Signals.__members__.get(stop, signal.SIGTERM)
+        sys.exit(128 + number)
 
 
 def _progress_bar(step: int, num_steps: int, options: TrainingOptions) -> Any:

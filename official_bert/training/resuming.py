@@ -190,19 +190,20 @@ def require_same_steps(options: TrainingOptions, done: str) -> None:
 def write_run_files(
     options: RunPretraining | FinetuningOptions,
     seed: int,
+    num_steps: int,
     data_files: Mapping[str, Sequence[str]],
     model_files: Mapping[str, str],
 ) -> None:
     """Writes the options and the files needed to use the model.
 
-    `seed` is the run's; `model_files` is {name: text} of files besides
-    `train_options.json` and `vocab.txt`.
+    `seed` and the number of steps are the run's; `model_files` is {name: text}
+    of files besides `train_options.json` and `vocab.txt`.
     """
     directory = RunDirectory(options.output_dir)
     values = {**dataclasses.asdict(options), "seed": seed}
     paths = compared_files(options, data_files)
     directory.write_record(
-        RunRecord(options.command, values, fingerprints_of(paths))
+        RunRecord(options.command, values, fingerprints_of(paths), num_steps)
     )
     texts = {**model_files}
     if options.vocab_file:

@@ -100,9 +100,9 @@ def _complete(options: RunClassifier) -> str:
         out_of_memory = status == -signal.SIGKILL
         reason = ", possibly because memory ran out" if out_of_memory else ""
         return f"killed by {name}{reason}"
-    if status:
-        return f"exit status {status}"
-    return "" if files.exists(results) else "stopped before its end"
+    if status - 128 in (signal.SIGINT, signal.SIGTERM):
+        return "stopped before its end"
+    return f"exit status {status}" if status else ""
 
 
 def _has_predicted(options: RunClassifier) -> bool:

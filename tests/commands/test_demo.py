@@ -98,16 +98,16 @@ def test_page_shows_results_and_attention(finished):
         assert driver.find_elements("css selector", "#lines path")
 
 
-def test_step_without_result_ends_the_demo(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("status", "shown"), [(-9, 137), (143, 143)])
+def test_step_that_was_stopped_ends_the_demo(monkeypatch, status, shown):
     def stopped(process):
         process.kill()
         process.wait()
-        return 0
+        return status
 
     monkeypatch.setattr(processes, "wait", stopped)
-    step = demo.Step("Ask", str(tmp_path / "none"), ["predict.py"])
-    with pytest.raises(SystemExit, match="stopped"):
-        demo.run(step)
+    with pytest.raises(SystemExit, match=rf"^{shown}$"):
+        demo.run(demo.Step("Ask", "none", ["predict.py"]))
 
 
 def test_unusable_directory_is_an_error_at_the_start():

@@ -17,9 +17,12 @@ from support.run_outputs import assert_same_weights, rewind, weights
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inputs import datasets, records, tfrecords
+from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import RunPretraining
 from official_bert.runs import checkpoints
+from official_bert.runs.directory import RunDirectory
 from official_bert.sources.formats.tf1 import checkpoint as tf1
+from official_bert.sources.formats.tf1 import weights as tf1_weights
 from official_bert.training import checkpointing, loop, resuming
 
 VOCAB = ["[UNK]", "[CLS]", "[SEP]", *(f"w{i}" for i in range(27))]
@@ -288,14 +291,32 @@ def test_sigterm_saves_and_ends_the_run(finished, folder, monkeypatch, caplog):
 
     original_save = checkpoints.save
     monkeypatch.setattr(checkpoints, "save", save)
-    with pytest.raises(SystemExit, match=r"^0$"):
+    with pytest.raises(SystemExit, match=r"^143$"):
         resume(folder, do_eval=True)
     # The signal came while step 4 was written, and later steps trained.
-    assert re.search(r"by SIGTERM after step [5-8], saved as", caplog.text)
+    assert re.search(r"by SIGTERM after step [5-8] of 8, saved", caplog.text)
     files = {path.name for path in (folder / "out").iterdir()}
     assert not files & {"eval_results.txt", "run.lock"}
     monkeypatch.undo()
     assert_same_weights(resume(folder), finished)
+
+
+def test_use_of_an_unfinished_run_is_a_warning(copy, folder, caplog):
+    def warnings():
+        caplog.clear()
+        run(folder, do_eval=True)
+        PretrainingModel.from_pretrained(copy)
+        tf1_weights.open_arrays(str(copy))
+        shutil.copytree(copy, copy / "best", dirs_exist_ok=True)
+        RunDirectory(f"{copy}/best").warn_if_unfinished()
+        return re.findall(r"out: the training was stopped at .*", caplog.text)
+
+    assert not warnings()
+    shutil.rmtree(copy / "best")
+    rewind(copy, 4)
+    (copy / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-4"')
+    shown = "out: the training was stopped at step 4 of 8. To finish it, run"
+    assert warnings() == 4 * [f"{shown} its command again"]
 
 
 def test_finished_run_is_not_trained_further(finished, copy, folder, caplog):

@@ -13,7 +13,7 @@ SAVING = (
     """
 import signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 """
     + SLOW
 )
@@ -28,7 +28,7 @@ def test_signal_stops_the_process_and_is_raised_when_it_has_ended(code, number):
         threading.Timer(0.1, os.kill, (os.getpid(), number)).start()
         with pytest.raises((SystemExit, KeyboardInterrupt)) as raised:
             processes.wait(process)
-    assert process.returncode == (0 if code == SAVING else -signal.SIGTERM)
+    assert process.returncode == (143 if code == SAVING else -signal.SIGTERM)
     if number == signal.SIGTERM:
         assert raised.value.code == 128 + signal.SIGTERM
     else:

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from official_bert.errors import InputError
 from official_bert.runs import checkpoints
+from official_bert.runs.directory import RunDirectory
 from official_bert.training.evaluations import Evaluations
 
 
@@ -17,7 +18,7 @@ def make_evaluations(directory, measure=None):
         options=options, measure=measure, main_metric="accuracy", patience=1
     )
     weights = {"a": tf.Variable(0.0), "global_step": tf.Variable(0)}
-    return Evaluations(run, first_step=0, num_steps=3, weights=weights)
+    return Evaluations(run, first_step=0, num_steps=4, weights=weights)
 
 
 @pytest.mark.parametrize(
@@ -46,6 +47,8 @@ def test_best_metric_is_saved_and_lower_loss_decides_between_equal_ones(
         evaluations.evaluate(step)
         stops.append(evaluations.stops_early(step))
     assert stops == [False, False, best == 2]
+    last_step = RunDirectory(str(tmp_path)).read_record().num_train_steps
+    assert last_step == (3 if best == 2 else None)
     latest = checkpoints.latest(str(tmp_path / "best"))
     assert latest == str(tmp_path / "best" / f"model.ckpt-{best}")
 

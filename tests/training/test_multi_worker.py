@@ -57,7 +57,7 @@ def test_signal_to_one_host_stops_all_after_the_same_step(tmp_path, flags):
     with hosts.started(COMMAND, [flags, flags]) as processes:
         hosts.read_until(processes[0], r"Saved .*model\.ckpt-7$")
         processes[1].terminate()
-        errors = hosts.wait(processes)
+        errors = hosts.wait(processes, status=143)
     step = int(re.search(r"after step (\d+)", errors[1])[1])
     assert f"Stopped by another host after step {step}" in errors[0]
     assert (tmp_path / "out" / f"model.ckpt-{step}.index").exists()

@@ -217,7 +217,7 @@ if flags["learning_rate"] == "5e-05" and flags["train_batch_size"] == "16":
         sys.exit("run_classifier.py: error: The loss must be finite.")
     if seed == 2:
         os.kill(os.getpid(), signal.SIGKILL)
-    sys.exit(0)  # As if it had saved a checkpoint after a signal.
+    sys.exit(143)  # As if it had saved a checkpoint after a signal.
 write_results(seed / 100)
 """
     )

@@ -11,6 +11,7 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.io import files
 from official_bert.runs import checkpoints, file_names
+from official_bert.runs.directory import RunDirectory
 from official_bert.sources import checkpoint_paths, task_file
 from official_bert.sources.formats import Source
 from official_bert.sources.formats.tf1 import checkpoint as tf1
@@ -34,6 +35,7 @@ def open_arrays(path: str, config: BertConfig | None = None) -> Arrays:
             f"{path} must contain a checkpoint, model.ckpt-N.index and its "
             "data, but has none. Copy it there, or train a model first."
         )
+    RunDirectory(checkpoint).warn_if_unfinished()
     return arrays
 
 
