@@ -43,6 +43,16 @@ def write_reviews(path, number):
         csv.writer(file).writerows([("review", "opinion"), *rows])
 
 
+def write_sst2(directory):
+    """Writes a training file; each eleventh row is "a b c" or "d e"."""
+    directory.mkdir()
+    rows = [("a b c ", 0), ("d e ", 1)] * 30
+    lines = ["sentence\tlabel\n"]
+    for text, label in rows:
+        lines += [f"{text}\t{label}\n", *["x \t0\n"] * 10]
+    (directory / "train.tsv").write_text("".join(lines))
+
+
 def write_mrpc(directory):
     directory.mkdir(parents=True)
     header = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
@@ -66,6 +76,7 @@ def test_command_blocks_run_as_they_are(hub, tmp_path):
         (tmp_path / path.name).symlink_to(path)
     for name in ("reviews.csv", "new.csv"):
         write_reviews(tmp_path / name, 60)
+    write_sst2(tmp_path / "SST-2")
     write_mrpc(tmp_path / "glue" / "MRPC")
     bin_directory = os.path.dirname(sys.executable)
     environment = {
@@ -85,6 +96,10 @@ def test_command_blocks_run_as_they_are(hub, tmp_path):
     )
     assert process.returncode == 0, process.stderr
     assert process.stdout.count('"label": ') == 60
+    # The table of the page on CSV files, made after README's run.
+    reviews = (tmp_path / "reviews.csv").read_text().splitlines()
+    assert reviews[1:3] == ['"a b c",negative', '"d e",positive']
+    assert len(reviews) == 61
 
 
 def test_page_of_flags_is_current():

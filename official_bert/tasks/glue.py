@@ -4,16 +4,18 @@ Files are TSV without quoting; columns are counted from 0.
 """
 
 import dataclasses
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from absl import logging
 
-from official_bert.errors import InputError
+from official_bert.errors import InputError, quoted
 from official_bert.io import files, tables
 from official_bert.io.tables import Row
 from official_bert.options import RunClassifier
+from official_bert.tasks import detection
 from official_bert.tasks.task import DataSet, predictions_table
 from official_bert.tasks.text import TextExample, TextTask
 
@@ -125,6 +127,18 @@ def task_on(data: "GlueData") -> TextTask:
     )
 
 
+def _warn_unless_header(path: str) -> None:
+    """Warns if the first line, which is skipped, looks like data."""
+    lines = itertools.islice(files.numbered_lines(path), 100)
+    first, *others = [text.split("\t") for _, text in lines] or [[]]
+    if not detection.looks_like_header(first, others):
+        logging.warning(
+            f"{path}:1: this line is skipped, although it looks like data: "
+            f"{quoted(first)}. Files of this task begin with a header, which "
+            "the original implementation skips. Add a header"
+        )
+
+
 @dataclasses.dataclass(frozen=True)
 class GlueData(DataSet):
     """The files of a GLUE task."""
@@ -157,6 +171,8 @@ class GlueData(DataSet):
         num_required = 1 + max(column or 0 for column in used)
         num_skipped = 0
         files.require(path, "The table")
+        if columns.has_header:
+            _warn_unless_header(path)
         for line, text in files.numbered_lines(path):
             if columns.has_header and line == 1:
                 continue

@@ -62,6 +62,35 @@ def test_lines_are_read_like_the_original_reads_them(tmp_path):
     assert example == TextExample("dev-0", text, None, "1")
 
 
+HEADERS = {
+    "SST-2": ("sentence\tlabel", ["a b\t1", "c d\t0"]),
+    "STS-B": (
+        "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2"
+        "\tsentence1\tsentence2\tscore",
+        ["0\tmain\tMSR\t2012\t1\tnone\tnone\ta b\tc d\t5.000"] * 2,
+    ),
+    "RTE": (
+        "index\tsentence1\tsentence2\tlabel",
+        ["0\ta\tb\tentailment", "1\tc\td\tnot_entailment"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_skipped_first_line_that_looks_like_data_gives_a_warning(
+    tmp_path, caplog, name
+):
+    header, rows = HEADERS[name]
+    path = tmp_path / "dev.tsv"
+    path.write_text("\n".join([header, *rows]))
+    assert len(make(name, tmp_path).data.read("dev")) == 2
+    assert not caplog.records
+    path.write_text("\n".join(rows))
+    assert len(make(name, tmp_path).data.read("dev")) == 1
+    [record] = caplog.records
+    assert f"{path}:1: this line is skipped" in record.getMessage()
+
+
 def test_ax_has_only_a_test_set(tmp_path):
     (tmp_path / "diagnostic.tsv").write_text("header\n0\tx\ty\n")
     task = make("AX", tmp_path)
@@ -160,7 +189,7 @@ def published(shared_data, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", COUNTS)
-def test_published_files_have_all_their_examples(published, name):
+def test_published_files_have_all_their_examples(published, caplog, name):
     task = make(name, published / ("diagnostic" if name == "AX" else name))
     counts = dict(zip(("train", "dev", "test"), COUNTS[name], strict=True))
     for split, count in counts.items():
@@ -179,3 +208,4 @@ def test_published_files_have_all_their_examples(published, name):
             assert (min(labels), max(labels)) == (0.0, 5.0)
         else:
             assert labels == set(task.labels)
+    assert not caplog.records

@@ -9,7 +9,7 @@ from official_bert.commands import run_classifier
 from official_bert.errors import InputError
 
 HEADER = "\t".join(
-    ["language", "gold_label", *"0123", "sentence1", "sentence2"]
+    ["language", "gold_label", *"pqrs", "sentence1", "sentence2"]
 )
 
 
@@ -59,7 +59,7 @@ def folder(tmp_path):
     ],
 )
 def test_flags_choose_the_languages_of_training_and_evaluation(
-    folder, flags, train, evaluated
+    folder, caplog, flags, train, evaluated
 ):
     task = make(folder, **flags)
     [example] = task.data.read("train")
@@ -72,6 +72,7 @@ def test_flags_choose_the_languages_of_training_and_evaluation(
         if flags:
             assert [e.guid for e in found] == [f"{split}-1", f"{split}-3"]
             assert found[1].label == "entailment"
+    assert not caplog.records
 
 
 @pytest.mark.slow
@@ -106,6 +107,15 @@ def test_each_language_keeps_its_results_and_needs_only_files_in_use(folder):
     header, first = (output / "XNLI-zh.tsv").read_text().splitlines()
     assert header == "index\tprediction"
     assert first.startswith("0\t")
+
+
+def test_skipped_first_line_that_looks_like_data_gives_a_warning(
+    folder, caplog
+):
+    text = "a b\tc d\tneutral\ne f\tg h\tneutral\n"
+    (folder / "multinli" / "multinli.train.zh.tsv").write_text(text)
+    assert len(make(folder).data.read("train")) == 1
+    assert "train.zh.tsv:1: this line is skipped" in caplog.text
 
 
 def test_missing_language_is_reported(folder):
