@@ -34,8 +34,6 @@ from official_bert.tasks.engines import Engine
 from official_bert.tasks.task import FinetunedModel
 from official_bert.tokenization import Tokenizer
 
-_SOURCE = "SOURCE.txt"
-
 
 class EngineChoice(NamedTuple):
     """The values of `--engine` and `--precision`."""
@@ -215,7 +213,7 @@ def _find_export(
         directory = os.path.dirname(checkpoint)
     kept = os.path.join(directory, file_names.CONVERTED, kind)
     source = _describe_source(model_files, directory)
-    path = os.path.join(kept, _SOURCE)
+    path = os.path.join(kept, file_names.SOURCE)
     if files.exists(path) and files.read_text(path) == source:
         RunDirectory(directory).warn_if_unfinished()
         return kept
@@ -232,7 +230,7 @@ def _find_export(
         logging.info(f"Converting the model; it is kept in {kept}")
     files.make_directory(os.path.dirname(kept))
     convert(kept)
-    files.write_text(os.path.join(kept, _SOURCE), source)
+    files.write_text(os.path.join(kept, file_names.SOURCE), source)
     return kept
 
 

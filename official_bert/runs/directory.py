@@ -118,10 +118,27 @@ class RunDirectory:
         ]
         if self.has_held_out() and self.has(file_names.HELD_OUT):
             paths.append(self.file(file_names.HELD_OUT))
+        for directory in self._converted_models():
+            names = files.list_directory(directory)
+            paths += [os.path.join(directory, name) for name in names]
         return paths
+
+    def _converted_models(self) -> list[str]:
+        """Returns the directories of models converted from checkpoints."""
+        folders = [run.file(file_names.CONVERTED) for run in (self, self.best)]
+        models = [
+            RunDirectory(os.path.join(folder, kind))
+            for folder in folders
+            for kind in files.list_directory(folder)
+        ]
+        return [model.path for model in models if model.has(file_names.SOURCE)]
 
     def remove_model(self) -> None:
         """Removes the files of an earlier run's model."""
+        for directory in self._converted_models():
+            files.remove_directory(directory)
+            with contextlib.suppress(OSError):  # It is not empty.
+                os.rmdir(os.path.dirname(directory))
         for path in self.files_of_model():
             files.remove(path)
 

@@ -14,9 +14,9 @@ RELEASED_PREFIX = "bert_model.ckpt"  # The checkpoints that Google released.
 RESUME_STATE = ".resume.json"  # The suffix of a file beside a checkpoint.
 BEST = "best"  # Directory of the checkpoint with the best evaluation.
 
-# A model for OpenVINO, and the directory of those that were converted from the
-# checkpoint beside it.
-OPENVINO, CONVERTED = "model.xml", "openvino"
+# A model for OpenVINO, the directory of those that were converted from the
+# checkpoint beside it, and the fingerprints of that checkpoint, in each of them.
+OPENVINO, CONVERTED, SOURCE = "model.xml", "openvino", "SOURCE.txt"
 
 # The run.
 LOCK = "run.lock"

@@ -108,6 +108,10 @@ OWN_FILE = {"train_file": "a.csv", "dev_share": 0.1}
         *((f"{row.submission}.tsv", {}, True) for row in glue.TASKS.values()),
         ("XNLI-zh_translated.tsv", {}, True),
         ("Data.tsv", {}, False),
+        # Models converted from a checkpoint; an export of the user.
+        ("openvino/finetuned/SOURCE.txt", {}, True),
+        ("best/openvino/encoder/SOURCE.txt", {}, True),
+        ("openvino/1/model.xml", {}, False),
         # Without train_options.json, the directory is not that of a run.
         ("predictions.json", None, False),
         ("eval/events.out.tfevents.1", None, False),
@@ -121,10 +125,13 @@ def test_overwriting_removes_only_what_a_training_run_wrote(
     tmp_path, name, recorded, is_removed
 ):
     path = tmp_path / name
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
     if recorded is not None:
         record = json.dumps({"options": recorded})
         (tmp_path / "train_options.json").write_text(record)
-    removed = RunDirectory(str(tmp_path)).files_of_model()
-    assert removed == [str(path)] * is_removed
+    run = RunDirectory(str(tmp_path))
+    assert run.files_of_model() == [str(path)] * is_removed
+    run.remove_model()
+    assert path.exists() != is_removed
+    assert (tmp_path / "openvino").exists() == ("openvino/1" in name)
