@@ -6,7 +6,6 @@ are ignored.
 
 import csv
 import difflib
-import functools
 import io
 import itertools
 import json
@@ -19,13 +18,11 @@ from typing import Any, NamedTuple
 from absl import logging
 
 from official_bert.errors import InputError, listed, quoted
-from official_bert.io import files, json_files
+from official_bert.io import files, json_files, tsv
+from official_bert.io.tsv import NumberedCells, log_once
 
 # Endings of file names, and values of --task_name.
 FORMATS = ("tsv", "csv", "jsonl")
-
-# The line on which a row begins, and the row's cells.
-_NumberedCells = tuple[int, list[str]]
 
 _DOUBLE_QUOTES = (
     'A cell that starts with a quote (") must end with one, and quotes inside '
@@ -35,7 +32,6 @@ _QUOTE_SEPARATORS = (
     "Cells that contain the separator need quotes. To choose the separator, "
     "write it into a line before the header, such as sep=;"
 )
-_NO_TABS = "Texts must not contain tabs."
 _NOT_EMPTY = "not be empty: fill it in, or remove the row"
 
 csv.field_size_limit(2**31 - 1)  # Documents exceed the default.
@@ -235,18 +231,18 @@ def read(
 ) -> Iterator[Row]:
     """Yields the rows of a table; for `flags` see `Row`.
 
-    In `tsv`, cells are separated by tabs and never quoted. In `csv`, a cell in
-    double quotes may contain commas, line breaks and doubled quotes; semicolons
-    may separate the cells, see `_delimiter`. In `jsonl`, every line is a JSON
-    object. Raises `InputError` for other files.
+    In `tsv`, tabs separate the cells, which may be quoted; see `io/tsv.py`. In
+    `csv`, a cell in double quotes may contain commas, line breaks and doubled
+    quotes; semicolons may separate the cells, see `_delimiter`. In `jsonl`,
+    every line is a JSON object. Raises `InputError` for other files.
     """
     files.require(path, "The table")
     if file_format == "jsonl":
         rows = _read_objects(path)
     else:
-        is_csv = file_format == "csv"
-        numbered = _read_csv(path) if is_csv else _read_tsv(path)
-        advice = _QUOTE_SEPARATORS if is_csv else _NO_TABS
+        numbered, advice = _read_csv(path), _QUOTE_SEPARATORS
+        if file_format == "tsv":
+            numbered, advice = tsv.read(path)
         rows = _number_cells(path, numbered, advice)
         if has_header:
             rows = name_columns(rows)
@@ -267,16 +263,7 @@ def no_examples(path: str) -> InputError:
     return InputError(f"{path}: must contain examples. Received: none.")
 
 
-def _read_tsv(path: str) -> Iterator[_NumberedCells]:
-    for line, text in files.numbered_lines(path):
-        if text.strip() or "\t" in text:
-            yield line, text.split("\t")
-
-
-_log_once = functools.cache(logging.log)  # Files are read several times.
-
-
-def _read_csv(path: str) -> Iterator[_NumberedCells]:
+def _read_csv(path: str) -> Iterator[NumberedCells]:
     all_lines = (line + "\n" for _, line in files.numbered_lines(path))
     lines, ahead = itertools.tee(all_lines)  # A pipe can be read only once.
     first_lines = _first_lines(ahead)
@@ -285,7 +272,7 @@ def _read_csv(path: str) -> Iterator[_NumberedCells]:
     skips_row = _SEPARATOR.match(first_lines[0]) is not None
     if delimiter != ",":
         message = f"{path}: columns are separated by {delimiter!r}"
-        _log_once(logging.INFO, message)
+        log_once(logging.INFO, message)
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     line, advice = 1, ""  # `line` is the one on which a row begins.
     try:
@@ -363,7 +350,7 @@ def _separator_advice(first_row: Sequence[str]) -> str:
 
 
 def _number_cells(
-    path: str, numbered: Iterable[_NumberedCells], advice: str
+    path: str, numbered: Iterable[NumberedCells], advice: str
 ) -> Iterator[Row]:
     """Yields rows with columns numbered from 0, and requires equal lengths."""
     width = first_empty = 0
@@ -372,7 +359,7 @@ def _number_cells(
             first_empty = first_empty or line
             continue
         if first_empty:  # Not at the end, where spreadsheets write such rows.
-            _log_once(
+            log_once(
                 logging.WARNING,
                 f"{path}:{first_empty}: the row is empty. Empty rows are "
                 "ignored",

@@ -74,6 +74,62 @@ def test_csv_reads_what_python_writes(tmp_path):
     assert [row.line for row in rows] == [2, 3, 7, 8, 9]
 
 
+QUOTING = [csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC]
+SAID = ['He said "no", twice.', "two\n\nlines\tof it", ""]
+
+
+@pytest.mark.parametrize("quoting", QUOTING)
+@pytest.mark.parametrize("said", SAID)
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_tsv_with_quoting_reads_what_python_writes(
+    tmp_path, quoting, said, line_end
+):
+    """pandas writes with the csv module of Python."""
+    cells = [["text", "label"], ["plain, text", 1], [said, 2], ["more", 3]]
+    path = tmp_path / "data.tsv"
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        dialect = {"delimiter": "\t", "lineterminator": line_end}
+        csv.writer(file, quoting=quoting, **dialect).writerows(cells)
+    rows = list(tables.read(str(path), "tsv"))
+    found = [[row.cells["text"], int(row.cells["label"])] for row in rows]
+    assert found == cells[1:]
+    assert rows[2].line == 4 + said.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        # Excel also quotes cells with commas.
+        (['"a, b"', "c"], ["a, b", "c"]),
+        (['"a, b"', "c, d"], None),
+        (['"Great film," he said', '"Great film"', '5" pipe'], None),
+        (['"Great film"', "a quotation"], None),
+        (['"said ""a"""', '5" pipe'], None),
+        (['"a', 'b"'], None),  # As many columns in each line.
+    ],
+)
+def test_quotes_in_tsv_are_text_unless_they_are_consistent(
+    tmp_path, caplog, texts, expected
+):
+    lines = "".join(f'{text}\t5"\n' for text in texts)
+    rows = read(tmp_path, f"text\tsize\n{lines}", "tsv")
+    assert [row.cells["text"] for row in rows] == (expected or texts)
+    assert {row.cells["size"] for row in rows} == {'5"'}
+    is_mixed = '5" pipe' in texts and '"said ""a"""' in texts
+    assert ("tsv:3: column 0 (from 0) is not quoted" in caplog.text) == is_mixed
+
+
+def test_row_of_tsv_with_a_line_break_is_reported_with_its_likely_cause(
+    tmp_path,
+):
+    for text, message in [
+        ("good\n film\t1\n", r":2: .* Received: 1\. A text with a tab or a"),
+        ('5" pipe\t1\ngood\n film\t0\n', r":3: .* those on line 2 do not"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            read(tmp_path, f"text\tlabel\n{text}", "tsv")
+
+
 JSON_CELLS = (
     '{"a": "x ", "n": 3, "f": 0.5, "t": true, "e": " ", "l": [], "s": "7", '
     f'"two": "a\\nb", "big": {401 * "9"}, '
