@@ -42,8 +42,16 @@ _UNITS = re.compile(r"[$€£¥%\s]")
 # The first line of a CSV file that names the separator, for Excel.
 _SEPARATOR = re.compile('"?sep=([,;\t|])"?\n?$')
 
-# Such as "['a', 'b']", which pandas writes for a list.
-_PRINTED_LIST = re.compile(r"""\s*\[\s*(["'].*["']\s*)?\]\s*""", re.DOTALL)
+# Such as "['a', 'b']", which pandas writes for a list, or "{'a': 1}".
+_PRINTED = re.compile(
+    r"""\s*(\[\s*(["'].*["']\s*)?\]|\{.*:.*\})\s*""", re.DOTALL
+)
+
+_BITS = {"1": 1, "1.0": 1, "true": 1, "0": 0, "0.0": 0, "false": 0}
+
+
+class UnknownValueError(InputError):
+    """A cell is missing, is empty, or is none of the known values."""
 
 
 class Row(NamedTuple):
@@ -101,10 +109,16 @@ class Row(NamedTuple):
         # The line matters only in JSON Lines: each object has its own keys.
         where = self.path if has_numbers else self.where
         shown = f" ({flag})" if flag else ""
-        return InputError(
+        return UnknownValueError(
             f"{where}: must have a column {column!r}{shown}. Received: "
             f"{listed(names) or 'none'}. {hint}"
         )
+
+    def listed_columns(self, names: str) -> tuple[str, ...]:
+        """Returns the columns in a flag's value: one, or "a,b"."""
+        if names in self.cells:
+            return (names,)
+        return tuple(name.strip() for name in names.split(","))
 
     def text(self, column: str) -> str:
         """Returns a cell that must be a string; it may be empty."""
@@ -113,38 +127,46 @@ class Row(NamedTuple):
             raise self.error(column, "be a text", value)
         return value
 
-    def name(self, column: str) -> str:
-        """Returns a cell that must be a word or a number, as a string."""
-        return self.to_name(column, self.get(column))
+    def name(self, column: str, advice: str = "") -> str:
+        """Returns a cell that must be a word or a number, as a string.
 
-    def to_name(self, column: str, value: Any) -> str:
+        `advice` ends the messages for lists and empty cells.
+        """
+        return self.to_name(column, self.get(column), advice)
+
+    def to_name(self, column: str, value: Any, advice: str = "") -> str:
         """Converts a cell, or an item of a list in a cell, like `name`."""
+        if _has_several(value):
+            must = f"be a single name, not a list or an object{advice}"
+            raise self.error(column, must, value)
         if isinstance(value, str) and value.strip():
-            if _PRINTED_LIST.fullmatch(value):
-                must = (
-                    "be a single name, not a list. For several labels per "
-                    "text, write a,b and add --task_type=multilabel"
-                )
-                raise self.error(column, must, value)
             if "\n" in value.strip():
                 raise self.error(column, "be on one line", value)
             return value.strip()
         is_whole = isinstance(value, bool | int)
         if is_whole or (isinstance(value, float) and math.isfinite(value)):
             return json.dumps(value)
-        must = _NOT_EMPTY if _is_empty(value) else "be a word or a number"
-        raise self.error(column, must, value)
+        if _is_empty(value):
+            must = _NOT_EMPTY + advice
+            raise self.error(column, must, value, UnknownValueError)
+        raise self.error(column, "be a word or a number", value)
 
     def names_in(self, column: str) -> tuple[str, ...]:
         """Converts the items of a list, or of a text "a,b", like `name`."""
         value = self.get(column)
         if isinstance(value, str):
             if value.strip()[:1] == "[" and value.strip()[-1:] == "]":
-                must = "have labels without brackets and quotes, such as a,b"
+                must = (
+                    "have labels without brackets and quotes, such as a,b, or "
+                    "a 0 or 1 for each label, such as [1, 0]"
+                )
                 raise self.error(column, must, value)
             value = [part for part in value.split(",") if part.strip()]
-        if not isinstance(value, list):
-            raise self.error(column, "be a list of labels", value)
+        must = 'be a list of names, such as ["a", "b"], or [] without any'
+        if _is_empty(value):
+            raise self.error(column, must, value, UnknownValueError)
+        if not isinstance(value, list) or any(map(_has_several, value)):
+            raise self.error(column, must, value)
         return tuple(self.to_name(column, part) for part in value)
 
     def number(self, column: str) -> float:
@@ -153,10 +175,27 @@ class Row(NamedTuple):
         number = to_number(value)
         if number is not None:
             return number
-        must = _NOT_EMPTY if _is_empty(value) else "be a number"
         if plain_number(value) is not None:
-            must += " such as 1399.5, without a comma, currency or unit"
-        raise self.error(column, must, value)
+            must = (
+                "be a number such as 1399.5, without a comma, currency or unit"
+            )
+            raise self.error(column, must, value)
+        must = _NOT_EMPTY if _is_empty(value) else "be a number"
+        is_unknown = isinstance(value, str) or _is_empty(value)
+        kind = UnknownValueError if is_unknown else InputError
+        raise self.error(column, must, value, kind)
+
+    def bit(self, column: str) -> int:
+        """Returns 1 or 0: whether the row has the label of a column."""
+        value = self.get(column)
+        bit = to_bit(value)
+        if bit is None:
+            must = (
+                "be 1 or 0, whether the text has this label: correct the cell, "
+                "or remove the row. Names of labels need a single column"
+            )
+            raise self.error(column, must, value, UnknownValueError)
+        return bit
 
     def choice(
         self, column: str, num_choices: int, names: Sequence[str] = ()
@@ -177,16 +216,23 @@ class Row(NamedTuple):
             f"name a choice: 0 (the first) to {digits[-1]}, or A to "
             f"{letters[-1]}"
         )
-        raise self.error(column, expected, value)
+        raise self.error(column, expected, value, UnknownValueError)
 
     def require_label(self, column: str, label: str, labels: Any) -> None:
         """Raises `InputError` unless a label is one of the known ones."""
         if label not in labels:
-            raise self.error(column, f"be one of {listed(labels)}", label)
+            must = f"be one of {listed(labels)}"
+            raise self.error(column, must, label, UnknownValueError)
 
-    def error(self, column: str, must: str, value: Any) -> InputError:
+    def error(
+        self,
+        column: str,
+        must: str,
+        value: Any,
+        kind: type[InputError] = InputError,
+    ) -> InputError:
         """Returns the error "column must ...", for the caller to raise."""
-        return InputError(
+        return kind(
             f"{self.where}: column {column!r} must {must}. Received: "
             f"{quoted(value)}."
         )
@@ -199,7 +245,20 @@ def format_of(path: str) -> str:
 
 
 def _is_empty(cell: Any) -> bool:
-    return cell is None or not str(cell).strip()
+    is_nan = isinstance(cell, float) and math.isnan(cell)
+    return cell is None or is_nan or not str(cell).strip()
+
+
+def _has_several(cell: Any) -> bool:
+    """Whether a cell is a list or an object, or shows one."""
+    if isinstance(cell, str):
+        return _PRINTED.fullmatch(cell) is not None
+    return isinstance(cell, list | dict)
+
+
+def to_bit(cell: Any) -> int | None:
+    """Returns 1 or 0 for such a number, for true or false; otherwise None."""
+    return _BITS.get(str(cell).strip().lower())
 
 
 def to_number(cell: Any) -> float | None:

@@ -150,8 +150,9 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
     )
     label_column: str = option(
         "Own data: column of the label. With --task_type=multilabel, it has "
-        "comma-separated labels; in multiple choice, the correct choice: A, B, "
-        "... or a number from 0.",
+        "comma-separated labels, or there are several columns with 0 or 1, one "
+        "for each label, such as toxic,insult; in multiple choice, the correct "
+        "choice: A, B, ... or a number from 0.",
         "label",
         common=True,
     )
@@ -325,9 +326,8 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
 
     @property
     def own_columns(self) -> tuple[str | None, ...]:
-        """The columns of id, text A, text B and label; empty if unknown."""
-        texts = (self.text_a_column, self.text_b_column)
-        return (self.id_column, *texts, self.label_column)
+        """The columns of id, text A and text B; empty if unknown."""
+        return (self.id_column, self.text_a_column, self.text_b_column)
 
     @property
     def holds_out(self) -> bool:

@@ -305,10 +305,9 @@ def _choice_columns(options: RunClassifier) -> ChoiceColumns:
         return columns  # Objects may have different keys.
     choices = columns.choices.split(",")
     if len(choices) > 1:
-        flags = dict.fromkeys(choices, "--choices_column")
         for name in choices:
             # A misspelled name is an error here, or would be a missing choice.
-            first._replace(flags=flags).get(name)
+            first.get(name)
     texts = (columns.context, columns.question)
     required = [name for name in texts if name in first.cells] + choices
     return columns._replace(required=tuple(required))

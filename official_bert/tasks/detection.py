@@ -12,6 +12,7 @@ from absl import logging
 
 from official_bert.errors import InputError, listed, quoted
 from official_bert.io import tables
+from official_bert.io.label_vectors import numbers_in, size_of
 from official_bert.io.tables import Row, plain_number, to_number
 from official_bert.options import RunClassifier
 
@@ -41,20 +42,26 @@ def detect_omitted(options: _Options) -> tuple[_Options, list[Row]]:
         return options, []
     split = options.used_splits[0]
     options, rows = _read_with_header(options, split)
-    if options.text_a_column and options.text_a_column == options.label_column:
+    sample = rows[:_SAMPLE_SIZE]
+    labels = sample[0].listed_columns(options.label_column)
+    if options.text_a_column and options.text_a_column in labels:
         message = f"must differ from {options.flag_name('label_column')}."
         raise options.error("text_a_column", message)
-    sample = rows[:_SAMPLE_SIZE]
-    for column in filter(None, options.own_columns):
-        if split != "test" or column != options.label_column:
-            sample[0].get(column)  # Raises an `InputError` if it is missing.
+    if repeated := [name for name in labels if labels.count(name) > 1]:
+        message = f"names the column {repeated[0]!r} twice."
+        raise options.error("label_column", message)
+    columns = (*options.own_columns, *(labels if split != "test" else ()))
+    for column in filter(None, columns):
+        sample[0].get(column)  # Raises an `InputError` if it is missing.
     if not (options.text_a_column and options.label_column):
         options = _detect_columns(options, sample)
     if options.task_type == "auto":
         options = _detect_task_type(options, rows)
     elif options.task_type == "multilabel":
-        labels = (row.cells.get(options.label_column) for row in sample)
-        _warn_of_lists({x for x in labels if isinstance(x, str)}, ";|/", "")
+        cells = [row.cells.get(options.label_column) for row in sample]
+        texts = {cell for cell in cells if isinstance(cell, str)}
+        if not size_of(cells):
+            _warn_of_lists(texts, ";|/", "")
     flags = _flags_of_columns(options)
     return options, [row._replace(flags=flags) for row in rows]
 
@@ -71,18 +78,21 @@ def read_rows(options: RunClassifier, split: str) -> Iterator[Row]:
 
 def _flags_of_columns(options: RunClassifier) -> dict[str, str]:
     """Returns {column: the flag that names it}."""
-    return {
-        getattr(options, name): options.flag_name(name)
-        for name in options.fields()
-        if name.endswith("_column")
-    }
+    flags: dict[str, str] = {}
+    for name in options.fields():
+        value = getattr(options, name)
+        if name.endswith("_column") and isinstance(value, str):
+            parts = (part.strip() for part in value.split(","))
+            flags |= dict.fromkeys([value, *parts], options.flag_name(name))
+    return flags
 
 
 def _read_with_header(
     options: _Options, split: str
 ) -> tuple[_Options, list[Row]]:
     """Detects whether a file has a header, and returns its rows."""
-    columns = filter(None, options.own_columns)
+    labels = options.label_column.split(",")
+    columns = filter(None, (*options.own_columns, *map(str.strip, labels)))
     has_names = not all(map(str.isdecimal, columns))
     is_json = options.own_format(split) == "jsonl"
     is_known = is_json or (has_names and not options.train_file)
@@ -149,7 +159,9 @@ def _detect_columns(options: _Options, sample: Sequence[Row]) -> _Options:
     """Finds the columns of the text and the label if they are not given."""
     text, label = options.text_a_column, options.label_column
     names = sample[0].columns
-    free = [name for name in names if name not in options.own_columns]
+    labels = sample[0].listed_columns(label)
+    taken = (*options.own_columns, *labels)
+    free = [name for name in names if name not in taken]
     if not text:
         possible = [name for name in free if _is_text(sample, name)]
         text = _choose("text", free, possible, sample[0].path)
@@ -174,6 +186,11 @@ def _choose(
         )
     if len(possible) != 1:
         advice = "For pairs of texts, add --text_b_column."
+        if default == "label":
+            advice += (
+                " For a 0 or 1 per label, list the columns, such as "
+                "--label_column=toxic,insult."
+            )
         if sum(bool(CHOICE_COLUMN.fullmatch(name)) for name in names) > 1:
             advice += (
                 " For questions with choices, use --task_name=choices "
@@ -199,12 +216,17 @@ def _is_text(sample: Sequence[Row], name: str) -> bool:
 
 def _detect_task_type(options: _Options, rows: Sequence[Row]) -> _Options:
     column = options.label_column
+    if len(rows[0].listed_columns(column)) > 1:
+        logging.info("--task_type=multilabel: --label_column lists columns")
+        return options.replace(task_type="multilabel")
     labels = [row.get(column) for row in rows]
     task_type, alternative = infer_task_type(labels), ""
     if all(to_number(label) is not None for label in labels):
         is_class = task_type == "classification"
         other_type = "regression" if is_class else "classification"
         alternative = f" (otherwise: --task_type={other_type})"
+    if all(sum(numbers_in(label) or ()) == 1 for label in labels):
+        alternative = " (--task_type=classification for one label per text)"
     message = f"from the labels in column {column}{alternative}"
     logging.info(f"--task_type={task_type}: {message}")
     if task_type == "regression" and _are_ids(labels):
@@ -282,10 +304,11 @@ def _warn_of_lists(
 def infer_task_type(labels: Sequence[Any]) -> str:
     """Returns the task type for a column of labels.
 
-    Lists mean multi-label; fractions or many different integers, regression;
-    anything else, classification.
+    Lists mean multi-label, also lists of numbers in texts; fractions or many
+    different integers, regression; anything else, classification.
     """
-    if any(isinstance(label, list) for label in labels):
+    is_list = any(isinstance(x, list) or numbers_in(x) for x in labels)
+    if is_list or size_of(labels) > 2:  # "1,0" may be a decimal.
         return "multilabel"
     numbers = {to_number(label) for label in labels if label != ""}
     if not numbers or None in numbers:

@@ -7,6 +7,9 @@ Columns are given by name; in TSV and CSV also by number, from 0::
 
     {"text": "Taxes rise, rents too.", "topics": ["money", "home"]}
 
+    text,money,sport,home
+    "Taxes rise, rents too.",1,0,1
+
     {"context": "It rains.", "question": "What does she do?",
      "choices": ["She takes an umbrella.", "She swims."], "label": 0}
 
@@ -19,6 +22,7 @@ One of `context` and `question` may be missing. `id` is optional, and so is
 
 import abc
 import dataclasses
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,7 +30,7 @@ from absl import logging
 
 from official_bert.errors import InputError, listed
 from official_bert.io import files, tables
-from official_bert.io.tables import Row
+from official_bert.io.tables import Row, UnknownValueError
 from official_bert.options import RunClassifier
 from official_bert.sources import task_file
 from official_bert.tasks import detection
@@ -64,17 +68,28 @@ class OwnData(DataSet):
         """The format of the training file."""
         return self.options.own_format("train")
 
+    @functools.cached_property
+    def label_columns(self) -> tuple[str, ...]:
+        """The columns of the label or, with one for each label, of all."""
+        names = self.options.label_column
+        if "," not in names:
+            return (names,)
+        first = next(self.rows(self.options.used_splits[0]))
+        return first.listed_columns(names)
+
     def require_same_columns(self) -> None:
         """Raises `InputError` if dev or test tables have other columns.
 
-        Test data may lack the label. If columns are given by name, only those
+        Test data may lack all labels. If columns are given by name, only those
         that are used are compared. JSON objects are not compared.
         """
         options = self.options
         by_number = options.text_a_column.isdecimal()
         # A label column in another case is an error, too. In test data, it
         # would look as if there were no labels.
-        used = {name.lower() for name in options.own_columns if name}
+        columns = (*options.own_columns, *self.label_columns)
+        used = {name.lower() for name in columns if name}
+        labels = {*self.label_columns}
         expected: list[str] = []
         for split in options.used_splits:
             path = self.path(split)
@@ -86,7 +101,7 @@ class OwnData(DataSet):
             if split == "train":
                 expected = compared
             differing = {*compared} ^ {*expected}
-            if expected and differing - {options.label_column}:
+            if expected and differing and differing != labels:
                 raise InputError(
                     f"{path}: must have the columns {listed(expected)}, like "
                     f"the training file. Received: {listed(names)}."
@@ -108,7 +123,7 @@ class OwnData(DataSet):
         """
         try:
             return self.label(row)
-        except InputError:
+        except UnknownValueError:
             if split != "test":
                 raise
             return None
@@ -124,10 +139,13 @@ class OwnData(DataSet):
         """
         missing = [e.guid for e in examples if e.label is None]
         if len(missing) == len(examples):
-            column = self.options.label_column
-            cells = [row.cells.get(column) for row in self.rows("test")]
+            rows = [row.cells for row in self.rows("test")]
+            cells = [
+                row.get(name) for row in rows for name in self.label_columns
+            ]
             unknown = {str(cell) for cell in cells if cell not in (None, "")}
             if len(unknown) > 1:
+                column = self.options.label_column
                 raise InputError(
                     f"{self.path('test')}: column {column!r} must have "
                     f"{expected}. Received: {listed(sorted(unknown))}. Correct "

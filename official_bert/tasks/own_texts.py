@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 import itertools
 import json
 import math
@@ -15,8 +16,8 @@ from absl import logging
 
 from official_bert.errors import InputError, listed, quoted
 from official_bert.inputs import padding
-from official_bert.io import files
-from official_bert.io.tables import Row
+from official_bert.io import files, label_vectors
+from official_bert.io.tables import Row, UnknownValueError
 from official_bert.options import RunClassifier
 from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
@@ -24,6 +25,11 @@ from official_bert.sources import task_file
 from official_bert.tasks.own_data import OwnData, known_labels, trained_task
 from official_bert.tasks.task import shuffle_examples
 from official_bert.tasks.text import TextColumns, TextExample, TextTask
+
+_FOR_SEVERAL = (
+    ". If texts can have several labels or none, use --task_type=multilabel, "
+    "and write a,b or 1,0,1"
+)
 
 _Options = TypeVar("_Options", bound=RunClassifier)
 
@@ -65,6 +71,7 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> TextTask:
     labels = () if is_regression else known_labels(options)
     data = OwnTexts(options, labels, first_rows=rows)
     data.require_same_columns()
+    data.require_column_of_each_label()
     if options.do_train:
         data = data.with_training_file()
     elif data.labels is None:
@@ -150,14 +157,18 @@ class OwnTexts(OwnData):
 
     def with_training_file(self) -> "OwnTexts":
         """Returns a copy with training and held-out examples, and labels."""
-        examples, labels = self._read_file("train"), self.labels
+        labels = self.labels
         if labels is None:
+            labels = self._training_vector_labels()
+        examples = dataclasses.replace(self, labels=labels)._read_file("train")
+        if self.labels is None:
             all_labels = [example.label for example in examples]
             if self.options.task_type == "multilabel":
                 all_labels = [*itertools.chain(*all_labels)]
-            labels = tuple(sorted({*all_labels}))
-            self._require_several(labels)
-        self._check_texts(examples, labels)
+            found = tuple(sorted({*all_labels}))
+            self._require_several(found)
+            labels = labels or found
+        self._check_texts(examples, labels or ())
         held_out: set[int] = set()
         if self.options.holds_out:
             held_out = self._choose_held_out(examples)
@@ -289,7 +300,9 @@ class OwnTexts(OwnData):
         examples = self._read_file(split)
         if split == "test":
             expected = "numbers"
-            if self.labels:
+            if len(self.label_columns) > 1:
+                expected = "1 or 0"
+            elif self.labels:
                 expected = f"the labels {listed(self.labels)}"
             examples = self.check_test_labels(examples, expected)
         self._warn_of_training_texts(split, examples)
@@ -324,10 +337,19 @@ class OwnTexts(OwnData):
         """Returns the held-out examples as JSON lines, with column names."""
         lines = []
         for example in self.held_out:
-            cells = dict(zip(self.options.own_columns, example, strict=True))
+            # An example begins with its id and texts.
+            cells = dict(zip(self.options.own_columns, example, strict=False))
+            cells |= self._label_cells(example.label)
             cells.pop(None, None)
             lines.append(json.dumps(cells, ensure_ascii=False) + "\n")
         return {file_names.HELD_OUT: "".join(lines)} if lines else {}
+
+    def _label_cells(self, label: Any) -> dict[str | None, Any]:
+        if len(self.label_columns) == 1:
+            return {self.options.label_column: label}
+        has = {label} if isinstance(label, str) else {*label}
+        bits = [int(name in has) for name in self._vector_labels]
+        return dict(zip(self.label_columns, bits, strict=True))
 
     def label(self, row: Row) -> Any:
         """Returns a label, a tuple of labels, or a number."""
@@ -335,11 +357,92 @@ class OwnTexts(OwnData):
         if task_type == "regression":
             return row.number(column)
         is_multilabel = task_type == "multilabel"
-        names = row.names_in(column) if is_multilabel else (row.name(column),)
+        names = self._labels_in_vector(row)
+        if names is None and is_multilabel:
+            names = row.names_in(column)
+        elif names is None:
+            names = (row.name(column, _FOR_SEVERAL),)
         if self.labels is not None:
             for name in names:
                 row.require_label(column, name, self.labels)
-        return names if is_multilabel else names[0]
+        if is_multilabel:
+            return names
+        if len(names) != 1:
+            must = f"have exactly one label{_FOR_SEVERAL}"
+            raise row.error(column, must, names)
+        return names[0]
+
+    def _labels_in_vector(self, row: Row) -> tuple[str, ...] | None:
+        """Returns the labels with a 1 in a vector; None if there is none."""
+        column, labels = self.options.label_column, self._vector_labels
+        numbers: Sequence[float] | None
+        if len(self.label_columns) > 1:
+            numbers = [row.bit(name) for name in self.label_columns]
+        elif self.options.task_type == "multilabel":
+            numbers = label_vectors.find(row.get(column), self.labels)
+        else:
+            numbers = label_vectors.numbers_in(row.get(column))
+        if numbers is None:
+            return None
+        are_bits = {*numbers} <= {0, 1}
+        if not are_bits or len(numbers) != len(labels):
+            every = f"of the {len(labels)} labels" if labels else "label"
+            must = (
+                "have names of labels, such as a,b, or a 0 or 1 for each "
+                f"{every}; ids and probabilities of labels are not supported"
+            )
+            if are_bits and self.labels and not labels:
+                must = (
+                    "have names of labels, like the training data. For a 0 or "
+                    "1 for each label, set --label_file to the order of labels"
+                )
+            # In test data, -1 may mean that a label is unknown.
+            is_unknown = len(numbers) == len(labels)
+            kind = UnknownValueError if is_unknown else InputError
+            raise row.error(column, must, row.get(column), kind)
+        return tuple(itertools.compress(labels, numbers))
+
+    def require_column_of_each_label(self) -> None:
+        """Raises `InputError` if other labels have columns than are known."""
+        columns, labels = self.label_columns, self.labels
+        if len(columns) == 1 or not labels:
+            return
+        are_equal = {*self._vector_labels} == {*labels}
+        if not are_equal or len(columns) != len(labels):
+            raise InputError(
+                "--label_column must name one column for each of the labels "
+                f"{listed(labels)}. Received: {listed(columns)}."
+            )
+
+    @functools.cached_property
+    def _vector_labels(self) -> tuple[str, ...]:
+        """The labels in the order of vectors; () if the order is unknown."""
+        columns, labels = self.label_columns, self.labels or ()
+        if len(columns) > 1:
+            if all(map(str.isdecimal, columns)) and columns[0] not in labels:
+                return labels
+            return columns
+        label_file = self.options.label_file
+        if not (label_file or self.options.do_train):
+            record = RunDirectory(self.options.output_dir).read_record()
+            label_file = record.options.get("label_file")
+        defaults = label_vectors.default_names(len(labels))
+        return labels if label_file or labels == defaults else ()
+
+    def _training_vector_labels(self) -> tuple[str, ...] | None:
+        """Returns the labels of 0/1 vectors in the training data, if any."""
+        if len(self.label_columns) > 1:
+            return self.label_columns
+        column, rows = self.options.label_column, [*self.rows("train")]
+        cells = [row.get(column) for row in rows]
+        if self.options.task_type == "classification":
+            cells = list(filter(label_vectors.numbers_in, cells))
+        labels = label_vectors.default_names(label_vectors.size_of(cells))
+        for row in rows if labels else ():
+            if label_vectors.find(row.get(column), labels) is None:
+                must = f"have a 0 or 1 for each of the {len(labels)} labels"
+                raise row.error(column, must, row.get(column))
+        return labels or None
 
     def target_scale(self) -> tuple[float, float]:
         """Returns the mean and standard deviation of the training targets."""
@@ -354,9 +457,19 @@ class OwnTexts(OwnData):
     def _require_several(self, labels: Collection[Any]) -> None:
         """Raises `InputError` unless the training labels differ.
 
-        `labels` are the distinct labels. Multi-label tasks may have only one.
+        `labels` are the distinct labels. Multi-label tasks may have only one,
+        but not 0 or 1 as names.
         """
-        if len(labels) < (1 if self.options.task_type == "multilabel" else 2):
+        is_multilabel = self.options.task_type == "multilabel"
+        if is_multilabel and {*labels} <= {"0", "1"}:
+            only = listed(sorted(labels)) or "empty cells and zeros"
+            raise InputError(
+                f"{self._label_column()} must have names of labels, or a 0 or "
+                "1 for each label, such as 1,0,1, in every row for the same "
+                f"number of labels. Received: only {only}. If 0 and 1 are the "
+                "two classes of texts, use --task_type=classification."
+            )
+        if len(labels) < 2 and not is_multilabel:
             raise InputError(
                 "The training data must have at least two different labels. "
                 f"Received: only {sorted(labels)} in {self._label_column()}. "
