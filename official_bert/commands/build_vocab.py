@@ -14,10 +14,15 @@ For 15 MB of Wikipedia (490 articles) this takes five seconds and prints:
 import os
 from collections import Counter
 
+from absl import logging
+
 from official_bert.errors import InputError
 from official_bert.io import files, progress
 from official_bert.options import BuildVocab
 from official_bert.tokenization import learning
+
+# Otherwise, a warning names the flag to increase.
+_MAX_SHARE_LEFT_OUT = 0.005
 
 
 def main(options: BuildVocab) -> None:
@@ -39,6 +44,7 @@ def main(options: BuildVocab) -> None:
         files.write_text(options.bert_config_file, config.to_json_string())
     print(f"{len(vocab):,} tokens in {options.vocab_file}.")
     print(describe(vocab, words))
+    warn_of_left_out(vocab, words, options)
 
 
 def count_words(options: BuildVocab) -> Counter[str]:
@@ -62,3 +68,19 @@ def describe(vocab: list[str], words: Counter[str]) -> str:
         f"{tokens.total() / num_words:.3f} tokens each, "
         f"{tokens['[UNK]'] / num_words:.2%} unknown."
     )
+
+
+def warn_of_left_out(
+    vocab: list[str], words: Counter[str], options: BuildVocab
+) -> None:
+    """Warns if the vocabulary lacks many characters of the text."""
+    counts = learning.count_characters(words)
+    missing = counts.keys() - set(vocab)
+    share = sum(counts[char] for char in missing) / counts.total()
+    if share > _MAX_SHARE_LEFT_OUT:
+        flag = "limit_alphabet" if options.limit_alphabet else "vocab_size"
+        logging.warning(
+            f"{share:.2%} of all characters are not in the vocabulary "
+            f"({len(missing):,} of {len(counts):,} different ones), so their "
+            f"words are unknown. Increase {options.flag(flag)}"
+        )

@@ -1,5 +1,7 @@
 """Options of `build_vocab.py`."""
 
+from typing import Any
+
 from official_bert.config import BertConfig
 from official_bert.io import files
 from official_bert.options.checks import require_outputs
@@ -12,6 +14,13 @@ from official_bert.options.flags import (
     positive,
 )
 from official_bert.tokenization.learning import special_tokens
+
+# Otherwise, small models learn only the frequencies of tokens for a long time.
+_SMALL_MODEL: dict[str, Any] = {
+    "initializer_range": 0.08,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
 
 
 class BuildVocab(Options):
@@ -31,11 +40,15 @@ class BuildVocab(Options):
     do_lower_case: bool = option("Lower-case the text and strip accents.", True)
     min_count: int = positive("Minimum number of occurrences of a token.", 2)
     num_unused: int = non_negative("Number of [unusedN] tokens to reserve.", 99)
-    limit_alphabet: int = positive(
-        "Maximum number of different characters; the rarest are left out.", 1000
+    limit_alphabet: int | None = positive(
+        "Maximum number of different characters; the rarest are left out. "
+        "Default: at least 1,000 and, if --vocab_size allows, as many as make "
+        "up 99.99% of the text.",
+        None,
     )
     bert_config_file: str | None = optional_path(
-        "A bert_config.json to write, with the following sizes.",
+        "A bert_config.json to write, with the following sizes. Models of up "
+        "to two layers have no dropout and an initializer_range of 0.08.",
         heading="Model",
     )
     hidden_size: int = positive("Hidden size of the model.", 768)
@@ -67,4 +80,5 @@ class BuildVocab(Options):
             intermediate_size=4 * self.hidden_size,
             max_position_embeddings=self.max_position_embeddings,
             type_vocab_size=2,
+            **(_SMALL_MODEL if self.num_hidden_layers <= 2 else {}),
         )

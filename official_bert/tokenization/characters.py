@@ -49,3 +49,17 @@ def is_chinese(char: str) -> bool:
 def is_nonspacing_mark(char: str) -> bool:
     """Whether `char` is an accent or similar mark on the character before."""
     return unicodedata.category(char) == "Mn"
+
+
+def has_sign(char: str) -> bool:
+    """Whether `char` has a mark without which words become other words.
+
+    These are vowel signs and other marks of scripts such as Devanagari, Thai,
+    Arabic and kana, but not the accents of Latin, Greek and Cyrillic letters.
+    """
+    for part in filter(is_nonspacing_mark, unicodedata.normalize("NFD", char)):
+        name = unicodedata.name(part, "COMBINING")
+        is_accent = name.startswith(("COMBINING", "VARIATION SELECTOR"))
+        if not is_accent or "KATAKANA" in name:
+            return True
+    return False

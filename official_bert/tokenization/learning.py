@@ -16,21 +16,35 @@ from official_bert.tokenization.full_tokenizer import (
     BasicTokenizer,
     WordpieceTokenizer,
 )
+from official_bert.tokenization.normalize import count_signs
+from official_bert.tokenization.vocab import warn_of_removed_signs
 
 # Longer words are unknown with any vocabulary.
 _LONGEST_WORD = WordpieceTokenizer(()).max_input_chars_per_word
 
 _WORDS_PER_LINE = 10_000
 
+# By default, the alphabet has at least this number of characters, and as many
+# as make up this share of the text.
+_MIN_ALPHABET, _COVERAGE = 1000, 0.9999
+
 
 def count_words(
     lines: Iterable[str], do_lower_case: bool = True
 ) -> Counter[str]:
-    """Counts the words of a text, as split by `BasicTokenizer`."""
+    """Counts the words of a text, as split by `BasicTokenizer`.
+
+    Warns if lower-casing removes signs that distinguish words.
+    """
     tokenizer = BasicTokenizer(do_lower_case)
     words: Counter[str] = Counter()
+    num_signs = num_characters = 0
     for line in lines:
         words.update(tokenizer.tokenize(line))
+        if do_lower_case:
+            num_signs += count_signs(line)
+            num_characters += len(line)
+    warn_of_removed_signs(num_signs, num_characters)
     return words
 
 
@@ -52,7 +66,7 @@ def learn(
     vocab_size: int,
     min_count: int = 2,
     num_unused: int = 99,
-    limit_alphabet: int = 1000,
+    limit_alphabet: int | None = None,
 ) -> list[str]:
     """Learns tokens by merging the most frequent neighbors in the words.
 
@@ -60,21 +74,25 @@ def learn(
     `vocab_size` tokens: the special tokens, the characters, the characters as
     continuations, and longer tokens that occur at least `min_count` times, the
     most frequent first. Only the `limit_alphabet` most frequent characters are
-    kept; words with other characters are unknown. Raises `InputError` if
-    `vocab_size` is too small for special tokens and characters.
+    kept; words with other characters are unknown. By default, at least 1,000
+    are kept and, if `vocab_size` allows, as many as make up 99.99% of the text.
+    Raises `InputError` if `vocab_size` is too small for special tokens and
+    characters.
     """
     # TensorFlow Text's trainer needs 75 times as long for 30,522 tokens.
     import tokenizers  # Only needed for learning.
     from tokenizers import models, pre_tokenizers, trainers
 
-    alphabet = _alphabet(word_counts, limit_alphabet)
+    special = special_tokens(num_unused)
+    room = vocab_size - len(special)
+    alphabet = _alphabet(word_counts, limit_alphabet, room)
     characters_to_keep = frozenset(alphabet)
     words = {
         word: count
         for word, count in word_counts.items()
         if len(word) <= _LONGEST_WORD and characters_to_keep.issuperset(word)
     }
-    fixed = special_tokens(num_unused) + alphabet
+    fixed = special + alphabet
     if vocab_size < len(fixed):
         raise InputError(
             f"vocab_size={vocab_size} must be at least {len(fixed)}, the "
@@ -106,20 +124,46 @@ def special_tokens(num_unused: int) -> list[str]:
     return ["[PAD]", *unused, "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
-def _alphabet(word_counts: Mapping[str, int], limit: int) -> list[str]:
-    """Returns the most frequent characters and their continuations."""
+def count_characters(word_counts: Mapping[str, int]) -> Counter[str]:
+    """Counts the characters of {word: frequency}."""
     counts: Counter[str] = Counter()
     for word, count in word_counts.items():
         for char in word:
             counts[char] += count
+    return counts
+
+
+def _alphabet(
+    word_counts: Mapping[str, int], limit: int | None, room: int
+) -> list[str]:
+    """Returns the most frequent characters and their continuations.
+
+    `room` is the largest number of these tokens.
+    """
+    counts = count_characters(word_counts)
     by_frequency = sorted(counts, key=lambda char: (-counts[char], char))
+    if limit is None:
+        limit = _alphabet_size({c: counts[c] for c in by_frequency}, room)
     chars = sorted(by_frequency[:limit])
-    return chars + [
-        f"##{char}"
-        for char in chars
-        # Punctuation and Chinese characters never continue a word.
-        if not (characters.is_punctuation(char) or characters.is_chinese(char))
-    ]
+    return chars + [f"##{char}" for char in chars if _can_continue(char)]
+
+
+def _alphabet_size(counts: Mapping[str, int], room: int) -> int:
+    """Returns how many of {character: frequency}, by frequency, are kept."""
+    remaining = sum(counts.values())
+    may_remain = (1 - _COVERAGE) * remaining
+    for number, (char, count) in enumerate(counts.items()):
+        room -= 1 + _can_continue(char)
+        is_enough = remaining <= may_remain or room < 0
+        if is_enough and number >= _MIN_ALPHABET:
+            return number
+        remaining -= count
+    return len(counts)
+
+
+def _can_continue(char: str) -> bool:
+    """Whether a character can continue a word."""
+    return not (characters.is_punctuation(char) or characters.is_chinese(char))
 
 
 def _repeat(words: Mapping[str, int]) -> Iterator[str]:

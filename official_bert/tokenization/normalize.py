@@ -45,6 +45,7 @@ ISOLATE_CASED = CharacterTable(lambda _: False, characters.is_punctuation)
 ISOLATE_UNCASED = CharacterTable(
     characters.is_nonspacing_mark, characters.is_punctuation
 )
+_WITHOUT_SIGNS = CharacterTable(characters.has_sign, lambda _: False)
 
 _ASCII_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _ASCII_PUNCTUATION = tuple((char, f" {char} ") for char in string.punctuation)
@@ -63,6 +64,16 @@ def normalize(text: str, do_lower_case: bool) -> str:
         return text.translate(ISOLATE_CASED)
     text = unicodedata.normalize("NFD", text.lower())
     return text.translate(ISOLATE_UNCASED)
+
+
+def count_signs(text: str) -> int:
+    """Returns the number of characters with a sign that lower-casing removes.
+
+    See `characters.has_sign`.
+    """
+    if text.isascii():
+        return 0
+    return len(text) - len(text.translate(_WITHOUT_SIGNS))
 
 
 def _normalize_ascii(text: str, do_lower_case: bool) -> str:

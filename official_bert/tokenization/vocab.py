@@ -20,6 +20,9 @@ from official_bert.io import files
 # Tokens that every input needs.
 REQUIRED_TOKENS = ("[UNK]", "[CLS]", "[SEP]")
 
+# Texts may quote words in other scripts.
+_MAX_SHARE_SIGNS = 0.005
+
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
@@ -67,6 +70,21 @@ def warn_of_unknown() -> None:
         "vocabulary lacks. Choose a model or a vocabulary for the language of "
         "the text"
     )
+
+
+def warn_of_removed_signs(num_signs: int, num_characters: int) -> None:
+    """Warns if lower-casing removes signs from many characters of a text.
+
+    `num_signs` is the sum of `normalize.count_signs`.
+    """
+    if num_signs > _MAX_SHARE_SIGNS * num_characters:
+        logging.warning(
+            f"Lower-casing also removes vowel signs and similar marks, here "
+            f"from {num_signs / num_characters:.1%} of all characters, so "
+            "that different words become equal. Add --nodo_lower_case to "
+            "build_vocab.py and create_pretraining_data.py, or use a cased "
+            "model"
+        )
 
 
 def convert_by_vocab(

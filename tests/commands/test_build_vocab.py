@@ -1,6 +1,7 @@
 import gzip
 import os
 import pathlib
+import re
 from pydoc_data.topics import topics
 
 import pytest
@@ -51,8 +52,57 @@ def test_config_file_has_the_given_sizes_and_fits_the_vocabulary(directory):
     build(bert_config_file=path, **sizes)
     config = BertConfig.from_json_file(path)
     sizes |= {"intermediate_size": 256, "type_vocab_size": 2}
-    assert config == BertConfig(500, **sizes)
+    rates = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+    small = {"initializer_range": 0.08, **dict.fromkeys(rates, 0.0)}
+    assert config == BertConfig(500, **sizes, **small)
     config.require_vocabulary(FullTokenizer("vocab.txt").vocab, "vocab.txt")
+    build(bert_config_file=path, num_hidden_layers=3)
+    config = BertConfig.from_json_file(path)
+    assert (config.initializer_range, config.hidden_dropout_prob) == (0.02, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("flags", "warning"),
+    [
+        ({"vocab_size": 1400}, None),
+        ({"vocab_size": 1300}, "4.17% .*50 of 1,200.*Increase --vocab_size=1"),
+        ({"vocab_size": 1299, "num_unused": 92}, None),
+        (
+            {"vocab_size": 2000, "limit_alphabet": 1000},
+            "16.67% .*200 of 1,200 .* Increase --limit_alphabet=1000",
+        ),
+    ],
+)
+def test_characters_that_do_not_fit_give_a_warning(
+    directory, caplog, flags, warning
+):
+    text = "\n".join(chr(0x4E00 + i) for i in range(1200))
+    (directory / "text.txt").write_text(text, encoding="utf-8")
+    build(**{"num_unused": 145, **flags})
+    assert bool(caplog.text) == bool(warning)
+    assert re.search(warning or "", caplog.text)
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("पुस्तक मेरी है", "28.6%"),  # 4 of 14 characters.
+        ("ที่", "66.7%"),
+        ("أهلا", "25.0%"),
+        ("がき", "50.0%"),
+        ("Größe: où, ё, ᾠδή, ệ, e\u0301, 한국, 北京, ❤\ufe0f, Ελλάδα", None),
+        ("ที่ " + "plain text " * 100, None),
+    ],
+)
+def test_lower_casing_that_removes_vowel_signs_is_a_warning(
+    directory, caplog, text, share
+):
+    (directory / "text.txt").write_text(text, encoding="utf-8")
+    build(do_lower_case=False)
+    assert not caplog.text
+    build()
+    assert bool(caplog.text) == bool(share)
+    assert (share or "") in caplog.text
 
 
 def test_case_is_kept_without_do_lower_case(directory):

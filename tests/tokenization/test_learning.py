@@ -78,6 +78,20 @@ def test_alphabet_is_limited_to_the_most_frequent_characters():
     assert tokens[NUM_SPECIAL:] == ["x", "##x"]
 
 
+def test_alphabet_covers_the_text_if_the_vocabulary_allows():
+    common = {chr(0x4E00 + i): 100 for i in range(1500)}
+    rare = {chr(0x6E00 + i): 1 for i in range(30)}  # 0.02% of the text.
+    kept = learning.learn(common | rare, vocab_size=5000, num_unused=0)
+    assert {*common} < {*kept}
+    assert len({*rare} & {*kept}) == 15  # 99.99% without the others.
+    kept = learning.learn(common, vocab_size=1205, num_unused=0)
+    assert len({*common} & {*kept}) == 1200
+    # Letters can continue a word, so each takes two tokens.
+    common = {chr(0xAC00 + i): 100 for i in range(1500)}
+    kept = learning.learn(common, vocab_size=2206, num_unused=0)
+    assert len({*common} & {*kept}) == 1100
+
+
 def test_words_of_more_than_200_characters_are_ignored():
     rng = random.Random(1)
     long = {"".join(rng.choices("abcdefg", k=201)): 9 for _ in range(5)}
