@@ -15,7 +15,7 @@ RESUME_STATE = ".resume.json"  # The suffix of a file beside a checkpoint.
 BEST = "best"  # Directory of the checkpoint with the best evaluation.
 
 # A model for OpenVINO, the directory of those that were converted from the
-# checkpoint beside it, and the fingerprints of that checkpoint, in each of them.
+# checkpoint beside it, and the fingerprints of that checkpoint, in each one.
 OPENVINO, CONVERTED, SOURCE = "model.xml", "openvino", "SOURCE.txt"
 
 # The run.
