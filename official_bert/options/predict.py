@@ -81,6 +81,11 @@ class Predict(ModelOptions, EngineOptions, heading="Model"):
         'SQuAD 2.0: predict "no answer" if its score exceeds the score of the '
         "best answer by more than this value. Default: as in training."
     )
+    n_best_size: int | None = positive(
+        "SQuAD: show at most this many of the best answers. Default: all of "
+        "them, 20 unless training had another --n_best_size.",
+        None,
+    )
 
     @property
     def _has_default_model(self) -> bool:
@@ -125,6 +130,9 @@ class Predict(ModelOptions, EngineOptions, heading="Model"):
         if self.is_set("null_score_diff_threshold") and not has_no_answers:
             message = "needs a model for SQuAD 2.0. Omit it."
             raise self.error("null_score_diff_threshold", message)
+        if self.is_set("n_best_size") and task.get("kind") != "squad":
+            message = "needs a model that answers questions. Omit it."
+            raise self.error("n_best_size", message)
         if self.output_file:
             inputs = [self.input_file, *self.input_files()]
             require_outputs(self, "output_file", [self.output_file], inputs)

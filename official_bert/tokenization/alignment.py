@@ -34,7 +34,7 @@ Aligned = tuple[str, list[Span]]
 
 # Text between whitespace. VT, FF, U+001C to U+001F and U+0085, which Python
 # treats as whitespace, are removed before the text is split.
-_CHUNK = re.compile(r"(?:\S|[\v\f\x1c-\x1f\x85])+")
+CHUNK = re.compile(r"(?:\S|[\v\f\x1c-\x1f\x85])+")
 
 
 def align(text: str, offset: int, do_lower_case: bool) -> Iterator[Aligned]:
@@ -42,7 +42,7 @@ def align(text: str, offset: int, do_lower_case: bool) -> Iterator[Aligned]:
 
     `offset` is the position of the first character.
     """
-    for chunk in _CHUNK.finditer(text):
+    for chunk in CHUNK.finditer(text):
         start, end = offset + chunk.start(), offset + chunk.end()
         spans = [(place, place + 1) for place in range(start, end)]
         normalized, spans = _normalize(chunk.group(), spans, do_lower_case)

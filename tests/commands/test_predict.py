@@ -243,6 +243,7 @@ WRONG = [
     (f"{TUNED} --input_file=none", "--input_file=none"),
     (f"{TUNED} --input_file=a.json", "=a.json must be JSON Lines"),
     (f"{TUNED} --null_score_diff_threshold=0", "=0.0 needs a .*SQuAD 2.0"),
+    (f"{TUNED} --n_best_size=2", "--n_best_size=2 needs .* answers questions"),
     (f"{TUNED} --input_file=a.txt --output_file=./a.txt", "=./a.txt"),
     (f"{TUNED} --output_file=TUNED/vocab.txt", "--output_file=.*vocab.txt"),
     (f"{TUNED} --output_file=TUNED/task.json", "--output_file=.*task.json"),

@@ -133,18 +133,20 @@ def test_predictor_answers_equal_do_predict(folder, trained, pad_to, capsys):
 
 
 @pytest.mark.trains
-def test_predict_can_change_the_threshold(trained, tmp_path):
+def test_predict_can_change_the_threshold_and_show_fewer(trained, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(trained, copy)
     task = read_json(copy / "task.json")
     task["decoding"]["version_2_with_negative"] = True
     (copy / "task.json").write_text(json.dumps(task))
     texts = []
-    for flag in ("", "--null_score_diff_threshold=-1e9"):
+    for flag in ("", "--null_score_diff_threshold=-1e9 --n_best_size=1"):
         options = command_lines.parse(Predict, f"--model_dir={copy} {flag}")
         [answer] = line_prediction.load(options)([["Who?", "Anna lives"]])
-        texts.append(answer["answer"])
-    assert texts == ["Anna", ""]
+        texts.append((answer["answer"], answer["start"], answer["end"]))
+    assert texts == [("Anna", 0, 4), ("", -1, -1)]
+    [best] = answer["n_best"]
+    assert (best["text"], best["start"], best["end"]) == ("Anna", 0, 4)
 
 
 @pytest.mark.slow

@@ -41,10 +41,9 @@ TOKENS = [
 PLAIN_WORDS = [
     *("the", "Steve", "Smith's", "(1895-1895).", "Ça", "coûte", "5$,"),
     *("北京", "É!", "o'-'o", "a-a", "Straße", "smith" * 39),
+    *("x\u00a0y", "steve\u3000the\u2028smith", "\u200b", "ca\u200b\u0085"),
 ]
-ODD_WORDS = [
-    *("한국", "A-a", "x\u00a0y", "\u200b", "##te", "[SEP]", "ΑΣ", "😀", "a≠b")
-]
+ODD_WORDS = [*("한국", "A-a", "##te", "[SEP]", "ΑΣ", "😀", "a≠b")]
 MAX_SEQ_LENGTH = 24
 
 
@@ -169,7 +168,7 @@ def check(case, served, finetuned):
     for number, answer in enumerate(predict(finetuned, case.items)):
         row = {name: values[number] for name, values in served.items()}
         expected = as_served(answer)
-        assert row.keys() - expected.keys() <= {"start", "end", "score"}
+        assert row.keys() - expected.keys() <= {"score"}
         for name, value in expected.items():
             found = row[name]
             if isinstance(value, list):
@@ -180,9 +179,9 @@ def check(case, served, finetuned):
                 np.testing.assert_allclose(found, value, **tolerance)
             else:
                 assert found == value
-        if row.get("start", -1) >= 0:
+        if "answer" in row:
             text = case.inputs["context"][number][row["start"] : row["end"]]
-            assert " ".join(text.split()) == row["answer"]
+            assert text == row["answer"]
 
 
 def as_served(answer):
@@ -228,10 +227,10 @@ def test_served_answers_equal_predictions(name, tmp_path):
 @pytest.mark.parametrize(
     ("context", "first", "last", "answer"),
     [
-        ("Ça  Steve \n Smith's 5$", 1, 2, "Steve Smith"),
+        ("Ça  Steve \n Smith's 5$", 1, 2, "Steve \n Smith"),
         ("(한국)", 1, 1, "한국"),  # [UNK]; predict.py: "(한국)".
         ("Ça cou\u0302te!", 1, 1, "cou\u0302"),  # predict.py: "cou\u0302te!"
-        ("é\u200b-the", 1, 2, "-the"),  # predict.py: "é\u200b-the"
+        ("é\u200b-the", 1, 2, "-the"),
         ("the\u00a0smith, a", 1, 1, "smith"),
     ],
 )
@@ -255,7 +254,7 @@ def test_answer_is_cut_at_the_bounds_of_its_tokens(
 
     assert output["answer"].numpy().decode() == answer
     bounds = int(output["start"]), int(output["end"])
-    assert " ".join(context[slice(*bounds)].split()) == answer
+    assert context[slice(*bounds)] == answer
     assert output["n_best_answers"].numpy()[0].decode() == answer
 
 

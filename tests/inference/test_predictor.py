@@ -147,8 +147,9 @@ def test_empty_passage_is_answered_alone_and_in_a_batch(
     blank, other = ["what is it ?", " \t "], ["what is it ?", "cat dog"]
     [alone], [with_others, _] = predictor([blank]), predictor([blank, other])
     assert alone == with_others
-    assert alone["answer"] == ("" if version_2 else "empty")
-    assert alone["probability"] == 1.0
+    assert [alone[n] for n in ("answer", "start", "end")] == ["", -1, -1]
+    assert alone["probability"] == float(version_2)
+    assert len(alone["n_best"]) == version_2
     assert alone.get("null_odds") == (1e6 if version_2 else None)
     assert capsys.readouterr().err == ""  # No progress bar.
 

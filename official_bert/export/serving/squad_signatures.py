@@ -2,8 +2,8 @@
 
 Spans are scored, combined and ranked as in `tasks.squad`. The text of a span is
 cut from the passage where its first token begins and its last token ends.
-`predict.py` searches for the span's tokens in the words around it, as the
-original implementation does, and returns those words if the search fails.
+`predict.py` searches for the span's tokens in the text between white space, as
+the original implementation does, and returns this text if the search fails.
 """
 
 from typing import Any, NamedTuple
@@ -45,10 +45,10 @@ class SquadSignatures(TaskSignatures):
     """Signatures of a `tasks.squad.task.SquadTask`.
 
     Outputs of `serving_default` for each question:
-        answer: [B], "" for no answer (SQuAD 1.1: "empty").
+        answer: [B], "" for no answer.
         start, end: int32 [B], in characters: the answer is
-            `context[start:end]`, with single spaces; -1 for no answer.
-        probability: [B].
+            `context[start:end]`; -1 for no answer.
+        probability: [B], in SQuAD 1.1 0 for no answer.
         score: [B], the sum of the answer's logits.
         n_best_answers, n_best_probabilities: [B, N], best first, then "" and 0.
         null_odds: [B], in SQuAD 2.0.
@@ -129,7 +129,7 @@ class SquadSignatures(TaskSignatures):
 class _Candidates(NamedTuple):
     """N spans of the passage."""
 
-    texts: Any  # string
+    texts: Any  # string, with single spaces; equal ones are one answer
     begins: Any  # int64, the byte of the passage, -1 for none
     ends: Any  # int64
     start_logits: Any  # float64
@@ -181,8 +181,8 @@ def choose_answer(
         num_answers = tf.clip_by_value(
             tf.size(best.texts), 1, options.n_best_size
         )
-        # "empty" is chosen only if there are no other candidates.
-        best = best.append("empty", 0.0, 0.0).take(tf.range(num_answers))
+        # No answer is chosen only if there are no other candidates.
+        best = best.append("", 0.0, 0.0).take(tf.range(num_answers))
         return _describe(passage, best, tf.constant(0), options)
     null = _null_logits(windows, logits)
     best = _best_texts(candidates.append("", null[0], null[1]))
@@ -275,6 +275,10 @@ def _describe(
 ) -> Tensors:
     """Returns the outputs if `best[chosen]` is the answer."""
     probabilities = tf.cast(tf.nn.softmax(best.scores), tf.float32)
+    if not options.version_2_with_negative:
+        probabilities = tf.where(best.begins < 0, 0.0, probabilities)
+    begins = tf.maximum(best.begins, 0)
+    texts = tf.strings.substr(passage.text, begins, best.ends - best.begins)
     [num_answers] = output_signature(options)["n_best_answers"].shape
     missing = [[0, num_answers - tf.size(best.texts)]]
     bounds = tf.stack([best.begins[chosen], best.ends[chosen]])
@@ -283,11 +287,11 @@ def _describe(
     characters = tf.strings.length(before, "UTF8_CHAR")
     start, end = tf.unstack(tf.where(bounds < 0, -1, characters))
     return {
-        "answer": best.texts[chosen],
+        "answer": texts[chosen],
         "start": start,
         "end": end,
         "probability": probabilities[chosen],
         "score": tf.cast(best.scores[chosen], tf.float32),
-        "n_best_answers": tf.pad(best.texts, missing, constant_values=""),
+        "n_best_answers": tf.pad(texts, missing, constant_values=""),
         "n_best_probabilities": tf.pad(probabilities, missing),
     }

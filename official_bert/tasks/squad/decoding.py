@@ -9,7 +9,7 @@ import functools
 import heapq
 import math
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +17,14 @@ import numpy.typing as npt
 
 from official_bert.io import progress
 from official_bert.io.json_files import Count
-from official_bert.tasks.squad.features import SquadFeatures, find_owners
-from official_bert.tokenization.normalize import normalize
+from official_bert.tasks.squad.examples import WORD
+from official_bert.tasks.squad.features import (
+    SquadFeatures,
+    find_owners,
+    find_token_spans,
+)
+from official_bert.tokenization.alignment import Span
+from official_bert.tokenization.normalize import CLEAN, normalize
 
 _Logits = npt.NDArray[np.floating[Any]]
 # First and last token in the paragraph, and their logits; best spans first.
@@ -43,12 +49,17 @@ class DecodingOptions(NamedTuple):
     null_score_diff_threshold: float = 0.0
 
 
+# The characters of no answer; `context[-1:-1]` is "".
+NO_SPAN: Span = (-1, -1)
+
+
 class Candidate(NamedTuple):
-    """A possible answer, "" for none, with its logits."""
+    """A possible answer, "" for none, with its logits and its span."""
 
     text: str
     start_logit: float
     end_logit: float
+    span: Span = NO_SPAN
 
     @property
     def score(self) -> float:
@@ -64,11 +75,14 @@ class SquadAnswer(NamedTuple):
         n_best: Texts with probabilities and logits, best first.
         null_odds: The score of "no answer" minus that of the best text; None in
             SQuAD 1.1.
+        spans: The spans of `n_best` in the context. In `text` and `n_best`,
+            one space separates words; in the context, others may.
     """
 
     text: str
     n_best: list[dict[str, Any]]
     null_odds: float | None
+    spans: Sequence[Span] = ()
 
 
 def decode(
@@ -157,23 +171,33 @@ def _texts(
 ) -> Iterator[Candidate]:
     """Yields the texts of the spans of a question, best first.
 
-    Of spans with the same tokens in the same words, only the best is used.
+    Of spans with the same tokens in the same chunks, only the best is used.
     """
-    words = features.examples[index].paragraph.words
+    paragraph = features.examples[index].paragraph
     tokenizer = features.tokenizer
-    do_lower_case = tokenizer.do_lower_case
-    ids, word_of = features.paragraphs[index]
+    ids, _, chunk_of = features.paragraphs[index]
     seen = set()
     for first, last, start_logit, end_logit in spans:
         # Spans in a long word that repeats one token have the same text.
-        key = (ids[first : last + 1].tobytes(), word_of[first], word_of[last])
+        key = (ids[first : last + 1].tobytes(), chunk_of[first], chunk_of[last])
         if key in seen:
             continue
         seen.add(key)
         tokens = tokenizer.convert_ids_to_tokens(ids[first : last + 1].tolist())
-        original = " ".join(words[word_of[first] : word_of[last] + 1])
-        text = get_final_text(join_tokens(tokens), original, do_lower_case)
-        yield Candidate(text, start_logit, end_logit)
+        begin, _ = paragraph.chunks[chunk_of[first]]
+        _, end = paragraph.chunks[chunk_of[last]]
+        chunks = paragraph.text[begin:end]
+        start, stop = find_tokens(
+            join_tokens(tokens), chunks, tokenizer.do_lower_case
+        )
+        text, span = chunks[start:stop], (begin + start, begin + stop)
+        if text in chunks[start + 1 :]:  # Often so in Chinese.
+            spans_of_tokens = find_token_spans(tokenizer, paragraph)
+            own_span = spans_of_tokens[first][0], spans_of_tokens[last][1]
+            if paragraph.text[slice(*own_span)] == text:
+                span = own_span
+        text = " ".join(WORD.findall(text))
+        yield Candidate(text, start_logit, end_logit, span)
 
 
 def _choose(
@@ -196,16 +220,19 @@ def _choose(
     probabilities = [power / total for power in powers]
     n_best = [
         {"text": text, "probability": p, "start_logit": start, "end_logit": end}
-        for (text, start, end), p in zip(candidates, probabilities, strict=True)
+        for (text, start, end, _), p in zip(
+            candidates, probabilities, strict=True
+        )
     ]
+    spans = [candidate.span for candidate in candidates]
     if not options.version_2_with_negative:
-        return SquadAnswer(candidates[0].text, n_best, None)
+        return SquadAnswer(candidates[0].text, n_best, None, spans)
     answer = next((c for c in candidates if c.text), None)
     if answer is None:
-        return SquadAnswer("", n_best, NO_CANDIDATE_ODDS)
+        return SquadAnswer("", n_best, NO_CANDIDATE_ODDS, spans)
     odds = no_answer.score - answer.start_logit - answer.end_logit
     has_answer = odds <= options.null_score_diff_threshold
-    return SquadAnswer(answer.text if has_answer else "", n_best, odds)
+    return SquadAnswer(answer.text if has_answer else "", n_best, odds, spans)
 
 
 def join_tokens(tokens: list[str]) -> str:
@@ -214,24 +241,30 @@ def join_tokens(tokens: list[str]) -> str:
     return " ".join(text.split())
 
 
-def get_final_text(pred_text: str, orig_text: str, do_lower_case: bool) -> str:
-    """Returns the part of the original text that a prediction stands for.
+def find_tokens(pred_text: str, text: str, do_lower_case: bool) -> Span:
+    """Returns the part of a text that a prediction stands for.
 
-    In the prediction, text is normalized and spaces separate punctuation.
-    Returns the whole text if it does not contain the prediction, or if
-    normalizing it adds or removes characters, as in Hangul::
+    This is `get_final_text` of the original. In the prediction, text is
+    normalized and spaces separate punctuation. The part is the whole text if it
+    does not contain the prediction, or if normalizing adds characters or
+    removes accents, as in Hangul::
 
         pred_text   steve smith
-        orig_text   Steve Smith's
+        text        Steve Smith's
         result      Steve Smith
     """
-    tokenized, offsets = _normalize(orig_text, do_lower_case)
+    tokenized, offsets = _normalize(text, do_lower_case)
     start = tokenized.find(pred_text)
     is_text = pred_text and pred_text == pred_text.strip(" ")
     if not offsets or not is_text or start < 0:
-        return orig_text
+        return 0, len(text)
     last = start + len(pred_text) - 1
-    return orig_text[offsets[start] : offsets[last] + 1]
+    return offsets[start], offsets[last] + 1
+
+
+def is_skipped(char: str) -> bool:
+    """Whether the tokenizer removes a character or splits a text at it."""
+    return not CLEAN[ord(char)].strip()
 
 
 # Cached, because many spans may be in one word: in Chinese, a whole passage.
@@ -241,10 +274,10 @@ def _normalize(text: str, do_lower_case: bool) -> tuple[str, list[int]]:
 
     Tokens are separated by spaces. There is an offset for each character, -1
     for spaces. There are no offsets if normalizing changed the number of
-    characters.
+    characters, apart from those that the tokenizer always removes.
     """
     tokenized = " ".join(normalize(text, do_lower_case).split())
-    offsets = [i for i, char in enumerate(text) if char != " "]
+    offsets = [i for i, char in enumerate(text) if not is_skipped(char)]
     if len(offsets) != len(tokenized.replace(" ", "")):
         return tokenized, []
     remaining = iter(offsets)

@@ -20,12 +20,13 @@ from absl import logging
 
 from official_bert.errors import InputError, listed
 from official_bert.io import json_files
+from official_bert.tokenization.alignment import CHUNK
 
 # The only characters that separate words in the original. A word may contain
 # others, such as U+00A0, at which the tokenizer splits it.
 SPACES = " \t\r\n\u202f"
 
-_WORD = re.compile(f"[^{SPACES}]+")
+WORD = re.compile(f"[^{SPACES}]+")
 
 _MAX_WARNINGS = 10
 
@@ -39,11 +40,21 @@ class Paragraph:
     @functools.cached_property
     def words(self) -> list[str]:
         """The words between `SPACES`."""
-        return _WORD.findall(self.text)
+        return WORD.findall(self.text)
 
     @functools.cached_property
-    def _word_starts(self) -> list[int]:
-        return [match.start() for match in _WORD.finditer(self.text)]
+    def chunks(self) -> list[tuple[int, int]]:
+        """The start and the end of each text between white space.
+
+        The tokenizer splits at more characters than `SPACES`, such as U+00A0,
+        so a word may consist of several chunks.
+        """
+        return [match.span() for match in CHUNK.finditer(self.text)]
+
+    @functools.cached_property
+    def word_starts(self) -> list[int]:
+        """The position of the first character of each word."""
+        return [match.start() for match in WORD.finditer(self.text)]
 
     def word_at(self, offset: int) -> int:
         """Returns the index of the word at a character, or of the word before.
@@ -52,7 +63,7 @@ class Paragraph:
         the end. Raises `IndexError` if the text has no such character.
         """
         offset = range(len(self.text))[offset]
-        return bisect.bisect_right(self._word_starts, offset) - 1
+        return bisect.bisect_right(self.word_starts, offset) - 1
 
 
 class Answer(NamedTuple):

@@ -35,6 +35,7 @@ from official_bert.io import progress
 from official_bert.tasks.squad.examples import Paragraph, SquadExample
 from official_bert.tasks.task import Features
 from official_bert.tokenization import Tokenizer
+from official_bert.tokenization.alignment import Span
 
 Ints = npt.NDArray[np.int32]
 
@@ -51,6 +52,7 @@ class ParagraphTokens(NamedTuple):
 
     ids: Ints
     words: Ints  # The index in `Paragraph.words` of each token's word.
+    chunks: Ints  # The index in `Paragraph.chunks` of each token's chunk.
 
 
 class Windows(NamedTuple):
@@ -153,26 +155,45 @@ def tokenize_paragraphs(
 ) -> list[ParagraphTokens]:
     """Returns the tokens of each paragraph.
 
-    Like the original, it tokenizes word by word. Each different paragraph, and
-    each different word, is tokenized once.
+    Each different paragraph, and each different chunk, is tokenized once. The
+    tokens of a word are those of its chunks.
     """
-    texts = {paragraph: paragraph.words for paragraph in paragraphs}
-    words = dict.fromkeys(itertools.chain.from_iterable(texts.values()))
-    words_with_bar = progress.bar(
-        words,
+    texts = {
+        paragraph: [paragraph.text[slice(*span)] for span in paragraph.chunks]
+        for paragraph in paragraphs
+    }
+    chunks = dict.fromkeys(itertools.chain.from_iterable(texts.values()))
+    chunks_with_bar = progress.bar(
+        chunks,
         description="Tokenizing",
         unit=" words",
         disable=not show_progress,
     )
-    ids_of = dict(zip(words, tokenize(tokenizer, words_with_bar), strict=True))
+    all_ids = tokenize(tokenizer, chunks_with_bar)
+    ids_of = dict(zip(chunks, all_ids, strict=True))
     tokenized = {}
     for paragraph, text in texts.items():
-        parts = [ids_of[word] for word in text]
+        parts = [ids_of[chunk] for chunk in text]
         ids = np.concatenate([np.zeros(0, np.int32), *parts])
         counts = np.fromiter(map(len, parts), np.intp)
-        word = np.repeat(np.arange(len(parts), dtype=np.int32), counts)
-        tokenized[paragraph] = ParagraphTokens(ids, word)
+        starts = [start for start, _ in paragraph.chunks]
+        words = np.searchsorted(paragraph.word_starts, starts, "right") - 1
+        tokenized[paragraph] = ParagraphTokens(
+            ids,
+            np.repeat(words.astype(np.int32), counts),
+            np.repeat(np.arange(len(parts), dtype=np.int32), counts),
+        )
     return [tokenized[paragraph] for paragraph in paragraphs]
+
+
+@functools.lru_cache(1)  # The next question is often about the same paragraph.
+def find_token_spans(tokenizer: Tokenizer, paragraph: Paragraph) -> list[Span]:
+    """Returns the characters of the paragraph that each token stands for."""
+    spans = []
+    for begin, end in paragraph.chunks:
+        _, own = tokenizer.tokenize_with_offsets(paragraph.text[begin:end])
+        spans += [(begin + start, begin + stop) for start, stop in own]
+    return spans
 
 
 def tokenize(tokenizer: Tokenizer, texts: Iterable[str]) -> list[Ints]:

@@ -79,7 +79,7 @@ class SquadTask(task.Task):
 
     Other fields are flags of `run_squad.py`: several are in `decoding`, and
     `pad_to` is `--eval_pad_to`. With `show_progress`, tokenizing and decoding
-    show progress bars.
+    show progress bars. `num_shown` limits the `n_best` of `answer_to_json`.
     """
 
     doc_stride: Count = 128
@@ -87,10 +87,11 @@ class SquadTask(task.Task):
     decoding: DecodingOptions = _DEFAULT_DECODING
     pad_to: Annotated[str, ("max", "bucket")] = "max"
     show_progress: bool = False
+    num_shown: int | None = None
 
     kind = "squad"
     head_kind = "question_answering"
-    not_saved = (*task.Task.not_saved, "show_progress")
+    not_saved = (*task.Task.not_saved, "show_progress", "num_shown")
     serving = "squad"
     epoch_has_all_features = False
     main_metric = "f1"
@@ -162,7 +163,7 @@ class SquadTask(task.Task):
             logging.info(f"Not scored: question {name!r} has no `answers`")
             return {}
         dataset = [{"paragraphs": [{"qas": [e.qa for e in examples]}]}]
-        texts, _, null_odds = _by_question_id(examples, answers)
+        texts, _, null_odds, _ = _by_question_id(examples, answers)
         return squad_metrics.evaluate(dataset, texts, null_odds or None)
 
     def baseline(self, training: Any, examples: Any) -> dict[str, Any]:
@@ -176,7 +177,7 @@ class SquadTask(task.Task):
         self, directory: str, split: str, examples: Any, answers: Sequence[Any]
     ) -> None:
         """Writes the original's JSON files, without null odds in SQuAD 1.1."""
-        columns = _by_question_id(examples, answers)
+        columns = _by_question_id(examples, answers)[: len(file_names.ANSWERS)]
         for name, content in zip(file_names.ANSWERS, columns, strict=True):
             path = os.path.join(directory, name)
             if content:
@@ -185,11 +186,12 @@ class SquadTask(task.Task):
                 files.remove(path)
 
     def with_predict_options(self, options: Predict) -> "SquadTask":
-        threshold = options.null_score_diff_threshold
-        if threshold is None:
-            return self
-        decoding = self.decoding._replace(null_score_diff_threshold=threshold)
-        return dataclasses.replace(self, decoding=decoding)
+        decoding, threshold = self.decoding, options.null_score_diff_threshold
+        if threshold is not None:
+            decoding = decoding._replace(null_score_diff_threshold=threshold)
+        return dataclasses.replace(
+            self, decoding=decoding, num_shown=options.n_best_size
+        )
 
     def parse(self, value: Any, where: str) -> SquadExample:
         """Makes an example from an object or a list: question and context."""
@@ -209,14 +211,30 @@ class SquadTask(task.Task):
     def answer_to_json(
         self, example: SquadExample, answer: SquadAnswer
     ) -> dict[str, Any]:
-        """Returns the answer, "" for none, its probability and the n best."""
-        probabilities = {c["text"]: c["probability"] for c in answer.n_best}
+        """Returns the answer, "" for none, its probability and the n best.
+
+        Texts stand in the context from `start` to `end`, which is exclusive;
+        for no answer, both are -1. In SQuAD 1.1, where no answer is not a
+        candidate, its probability is 0.
+        """
+        context, odds = example.paragraph.text, answer.null_odds
+        best = []
+        for candidate, (start, end) in zip(
+            answer.n_best, answer.spans, strict=True
+        ):
+            place = {"text": context[start:end], "start": start, "end": end}
+            best.append(candidate | place)
+        texts = [candidate["text"] for candidate in answer.n_best]
+        chosen = best[texts.index(answer.text)]
+        if odds is None and chosen["start"] < 0:
+            best, chosen = [], chosen | {"probability": 0.0}
         values = {
-            "answer": answer.text,
-            "probability": probabilities[answer.text],
-            "n_best": answer.n_best,
+            "answer": chosen["text"],
+            "start": chosen["start"],
+            "end": chosen["end"],
+            "probability": chosen["probability"],
+            "n_best": best[: self.num_shown],
         }
-        odds = answer.null_odds
         return values if odds is None else {**values, "null_odds": odds}
 
     @classmethod

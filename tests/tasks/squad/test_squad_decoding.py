@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 
@@ -69,7 +71,7 @@ def test_n_best_are_the_best_spans(make, version_2, number, longest, decimals):
     features = make(CONTEXT)
     for seed in range(10):
         logits = random_logits(features, seed, decimals).astype(np.float32)
-        [(_, n_best, _)] = predict(
+        [(_, n_best, *_)] = predict(
             features,
             logits,
             n_best_size=number,
@@ -111,6 +113,32 @@ def test_answers_have_the_casing_of_the_context(make):
         logits = peak(features, first + offset, last + offset)
         [found] = predict(features, logits)
         assert (found.text, found.null_odds) == (expected, None)
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        "ab\xa0«cd»\xa0ef",
+        "ab\u3000«(cd)»\u3000ef",
+        "ab\u2028«cd\u2029ef»\u2009gh",
+        # Removed characters do not separate words.
+        "ab «cd»\u200b ef",
+        "ab «c\u200bd»\x85ef",
+        "\ufeff«ab»\xad",
+        # The text between white space, if the tokens are not found in it.
+        "ab\xa0«(c\ud55c)»\u3000ef",
+        "ab\xa0«cde\u0301»\u2028ef",
+        "ab\xa0«c\xa0d!»\xa0ef",
+    ],
+)
+def test_answers_end_at_all_white_space_of_the_tokenizer(make, marked):
+    before, answer, after = re.split("[«»]", marked)
+    features = make(before + answer + after)
+    count = [len(features.tokenizer.tokenize(x)) for x in (before, answer)]
+    first = features.offsets[0] + count[0]
+    [found] = predict(features, peak(features, first, first + count[1] - 1))
+    assert found.text == answer
+    assert found.spans[0] == (len(before), len(before + answer))
 
 
 def test_no_answer_wins_by_more_than_the_threshold(make):
@@ -156,7 +184,7 @@ def test_without_a_span_there_is_no_answer(make, version_2, text, logit, odds):
     [found] = predict(features, peak(features, 0, 0), n_best_size=1, **options)
     candidate = {"text": text, "probability": 1.0}
     candidate |= {"start_logit": logit, "end_logit": logit}
-    assert found == (text, [candidate], odds)
+    assert found == (text, [candidate], odds, [(-1, -1)])
     found = predict(make("", "ab", "\x00"), np.zeros((1, 14, 2)), **options)
     assert [answer.text for answer in found] == [text, "a", text]
     [found] = predict(make(" "), np.zeros((0, 14, 2)), **options)

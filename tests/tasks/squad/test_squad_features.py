@@ -97,7 +97,7 @@ def test_tokens_of_a_paragraph_are_the_tokens_of_its_words(
         tokens = [slow.tokenize(word) for word in example.paragraph.words]
         flat = list(itertools.chain(*tokens))
         words = [i for i, of_word in enumerate(tokens) for _ in of_word]
-        ids, words_of_tokens = (column.tolist() for column in paragraph)
+        ids, words_of_tokens, _ = (column.tolist() for column in paragraph)
         assert ids == slow.convert_tokens_to_ids(flat)
         assert words_of_tokens == words
 

@@ -53,6 +53,35 @@ def test_questions_are_pairs_or_objects_of_strings():
         assert (example.question_text, example.paragraph.text) == ("q", "a b")
 
 
+def test_shown_answers_are_cut_from_the_context(make_tokenizer):
+    task = SquadTask(max_query_length=4, num_shown=3)
+    example = task.parse(["q", "b (A\n  b) b"], "item 1")
+    tokenizer = make_tokenizer("abq()")
+    [features] = task.featurize([example], tokenizer, 16)
+    logits = np.zeros((16, 2))
+    logits[5, 0] = logits[6, 1] = 9.0  # [CLS] q [SEP] b ( a b ) b
+    [answer] = task.answers(features, [logits])
+    found = task.answer_to_json(example, answer)
+    assert (found["answer"], found["start"], found["end"]) == ("A\n  b", 3, 8)
+    # `predictions.json` has the original's single space.
+    assert (answer.text, answer.n_best[0]["text"]) == ("A b", "A b")
+    assert found["probability"] == found["n_best"][0]["probability"] > 0.9
+    best = [(c["text"], c["start"], c["end"]) for c in found["n_best"]]
+    assert best == [("A\n  b", 3, 8), ("A", 3, 4), ("A\n  b)", 3, 9)]
+
+
+def test_position_is_that_of_the_predicted_tokens(make_tokenizer):
+    """Also if the text occurs earlier in the same word."""
+    task = SquadTask(max_query_length=4)
+    example = task.parse(["q", "北京a北京b北京"], "item 1")
+    [features] = task.featurize([example], make_tokenizer("abq北京"), 16)
+    logits = np.zeros((16, 2))
+    logits[6, 0] = logits[7, 1] = 9.0
+    [answer] = task.answers(features, [logits])
+    found = task.answer_to_json(example, answer)
+    assert (found["answer"], found["start"], found["end"]) == ("北京", 3, 5)
+
+
 @pytest.mark.parametrize("version_2", [False, True])
 def test_prediction_files_replace_those_of_an_earlier_run(
     read, make_tokenizer, tmp_path, version_2
@@ -70,7 +99,7 @@ def test_prediction_files_replace_those_of_an_earlier_run(
     (folder / "null_odds.json").write_text("{}")
     task.write_predictions(str(folder), "test", examples, answers)
     names = ["predictions.json", "nbest_predictions.json", "null_odds.json"]
-    columns = zip(names, zip(*answers, strict=True), strict=True)
+    columns = zip(names, [*zip(*answers, strict=True)][:3], strict=True)
     assert {p.name: json.loads(p.read_text()) for p in folder.iterdir()} == {
         name: dict(zip("12", column, strict=True))
         for name, column in columns
