@@ -202,6 +202,6 @@ class Predictor:
             logging.warning(
                 f"Up to {num_full} of {len(lengths)} texts are truncated to "
                 f"{self.max_seq_length} tokens, the --max_seq_length used in "
-                "training. For longer texts, train with a larger one, or with "
-                "--long_document=windows"
+                "training. For longer texts, train with a larger one or, "
+                "except in multiple choice, with --long_document=windows"
             )

@@ -14,6 +14,12 @@ Count = Annotated[int, range(1, 2**31)]
 Amount = Annotated[int, range(2**31)]
 Size = Annotated[int, range(2**16)]  # The size of an array in memory.
 
+# For files in JSON that should be JSON Lines.
+WRITE_LINES = (
+    "Write one JSON object per line; pandas does with "
+    'to_json(path, orient="records", lines=True).'
+)
+
 # Raised for deeply nested lists, very long numbers and lone surrogates.
 _INVALID = (RecursionError, ValueError)
 
@@ -45,9 +51,13 @@ def parse_line(text: str, where: str) -> Any:
     try:
         return _parse(text)
     except json.JSONDecodeError as error:
+        # The first line of an indented file may be "[" or "{".
+        is_whole_file = text.lstrip()[:1] == "[" or text.strip() == "{"
         raise InputError(
             f"{where}: must be a JSON value, all on one line. Received: "
             f"{error.msg} at character {error.pos + 1}."
+            + is_whole_file
+            * f" {WRITE_LINES}"
         ) from error
     except _INVALID as error:
         raise InputError(f"{where}: must be a JSON value. {error}.") from error

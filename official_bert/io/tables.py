@@ -468,7 +468,7 @@ def _read_objects(path: str) -> Iterator[Row]:
             raise InputError(
                 f"{path}:{line}: must be a JSON object, such as "
                 '{"text": "Good.", "label": "positive"}. Received: '
-                f"{type(value).__name__}."
+                f"{type(value).__name__}. {json_files.WRITE_LINES}"
             )
         yield Row(path, line, value, [*value])
 

@@ -223,6 +223,16 @@ class FinetuningOptions(TrainingOptions, heading="Training", common=False):
         return self.bilstm_size
 
     @property
+    def more_steps(self) -> str:
+        """Flags that would give more training steps, for messages, or ""."""
+        flags = []
+        if self.train_batch_size > 8:
+            flags.append("--train_batch_size=8")
+        if self.num_train_epochs < 20:
+            flags.append("--num_train_epochs=20")
+        return " ".join(flags)
+
+    @property
     def used_splits(self) -> list[str]:
         """Which of `train`, `dev` and `test` are read."""
         return super().used_splits + ["test"] * self.do_predict

@@ -3,7 +3,7 @@
 import sys
 
 from official_bert.errors import InputError
-from official_bert.io import tables
+from official_bert.io import json_files, tables
 from official_bert.options.checks import (
     file_option,
     require_outputs,
@@ -142,10 +142,10 @@ class Predict(ModelOptions, EngineOptions, heading="Model"):
         name = self.input_file.lower().removesuffix(".gz")
         if self.input_format == "auto" and name.endswith(".json"):
             message = (
-                "must be JSON Lines: rename it to .jsonl, or add "
-                "--input_format=jsonl. For a file in SQuAD's format, use "
-                "run_squad.py --do_predict --predict_file=FILE "
-                "--output_dir=MODEL_DIR."
+                f"must be JSON Lines. {json_files.WRITE_LINES} Then rename "
+                "the file to .jsonl, or add --input_format=jsonl. For a file "
+                "in SQuAD's format, use run_squad.py --do_predict "
+                "--predict_file=FILE --output_dir=MODEL_DIR."
             )
             raise self.error("input_file", message)
         has_columns = self.reads_table or self.resolved_format == "jsonl"

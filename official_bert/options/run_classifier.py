@@ -4,7 +4,7 @@ import os
 from typing import Any, TypeVar
 
 from official_bert.errors import InputError
-from official_bert.io import files, tables
+from official_bert.io import files, json_files, tables
 from official_bert.options import sweep_values
 from official_bert.options.checks import (
     existing_directory,
@@ -31,8 +31,7 @@ _EXCEL = "Save the sheet as CSV in UTF-8."
 _CONVERT = {
     ".xls": _EXCEL,
     ".xlsx": _EXCEL,
-    ".json": "Write one JSON object per line; pandas does with "
-    'to_json(path, orient="records", lines=True).',
+    ".json": json_files.WRITE_LINES,
 }
 _TAGGING = (
     "Rename or convert the file. For words with tags, use --task_name=tagging "

@@ -13,7 +13,11 @@ from official_bert.errors import InputError, listed
 from official_bert.inputs import schemas, tfrecords
 from official_bert.io import files
 from official_bert.options import CreatePretrainingData
-from official_bert.pretraining_data import instance_packing, masking
+from official_bert.pretraining_data import (
+    instance_packing,
+    masking,
+    sentences,
+)
 from official_bert.pretraining_data.corpus import Corpus, Ints, Offsets
 from official_bert.pretraining_data.instance_packing import FeatureArrays
 from official_bert.pretraining_data.settings import Settings
@@ -248,8 +252,10 @@ def report(
     dropped = 1 - counts["kept"] / (options.dupe_factor * num_tokens_read)
     logging.info(f"Dropped or truncated {dropped:.1%} of the tokens")
     if dropped > _MAX_SHARE_DROPPED:
+        advice = "Write one sentence per line, or use --split_sentences"
+        if options.split_sentences:
+            advice = f"Use longer sequences. {sentences.CANNOT_SPLIT}"
         logging.warning(
             "Most of the text is in no instance, because lines are longer than "
-            f"--max_seq_length={options.max_seq_length}. Write one sentence "
-            "per line, or use --split_sentences"
+            f"--max_seq_length={options.max_seq_length}. {advice}"
         )

@@ -28,6 +28,12 @@ _NUM_FIRST = 2048
 # Lines with more tokens on average are probably paragraphs.
 _MAX_MEAN_LENGTH = 100
 
+# Advice if --split_sentences did not help.
+CANNOT_SPLIT = (
+    "Text without capital letters and full stops cannot be split: write one "
+    "sentence per line, and omit --split_sentences"
+)
+
 
 def read_lines(
     names: Sequence[str], options: CreatePretrainingData
@@ -138,15 +144,6 @@ def report(
     )
     if summary.has_many_unknown:
         warn_of_unknown()
-    advice = (
-        "Write one sentence per line and a blank line between documents, or "
-        "use --split_sentences."
-    )
-    if options.split_sentences:
-        advice = (
-            "Use one file per document, or set --document_blank_lines: 0 if "
-            "each line is a document, 1 if a blank line separates documents."
-        )
     mean_length = summary.num_tokens / summary.num_sentences
     if num_documents == 1 and options.nsp == "next":
         problem = "there is only one document, so all segments B come from it"
@@ -154,10 +151,24 @@ def report(
         problem = f"{num_single} of {num_documents} have only one sentence"
     elif summary.is_wrapped:
         problem = "most lines end within a sentence"
-    elif mean_length > _MAX_MEAN_LENGTH and not options.split_sentences:
+    elif mean_length > _MAX_MEAN_LENGTH:
         problem = f"lines have {mean_length:.0f} tokens on average"
     else:
         return
+    advice = (
+        "Write one sentence per line and a blank line between documents, or "
+        "use --split_sentences"
+    )
+    if options.split_sentences:
+        values = {
+            0: "0 if each line is a document",
+            1: "1 if a blank line separates documents",
+        }
+        values.pop(options.document_blank_lines, None)
+        advice = (
+            "Use one file per document, or set --document_blank_lines: "
+            f"{', '.join(values.values())}. {CANNOT_SPLIT}"
+        )
     logging.warning(f"Check the documents: {problem}. {advice}")
 
 

@@ -199,8 +199,8 @@ class ConllData(DataSet):
             must = f"be one of {listed(labels)}" if labels else "not be empty"
             raise InputError(
                 f"{where}: the tag must {must}. Received: {tag!r}. Check "
-                "--tag_column. If the training data lacks a tag, give a "
-                "--label_file with all tags."
+                "--tag_column. If the training data lacks a tag, "
+                "--label_file must list all tags."
             )
 
 

@@ -25,6 +25,11 @@ CHOICE_COLUMN = re.compile(
 )
 # Header and columns are detected from this many examples.
 _SAMPLE_SIZE = 1000
+_PAIRS = " For pairs of texts, add --text_b_column."
+_COLUMN_PER_LABEL = (
+    " For a 0 or 1 per label, list the columns, such as "
+    "--label_column=toxic,insult."
+)
 # A column with more different integers than this, or than half of its rows,
 # holds numbers, not names of classes.
 _MAX_INTEGER_CLASSES = 100
@@ -162,19 +167,25 @@ def _detect_columns(options: _Options, sample: Sequence[Row]) -> _Options:
     labels = sample[0].listed_columns(label)
     taken = (*options.own_columns, *labels)
     free = [name for name in names if name not in taken]
+    advice = "" if options.text_b_column else _PAIRS
     if not text:
         possible = [name for name in free if _is_text(sample, name)]
-        text = _choose("text", free, possible, sample[0].path)
+        text = _choose("text", free, possible, sample[0].path, advice)
         free.remove(text)
     if not label:
         possible = [name for name in free if not _ID_NAME.fullmatch(name)]
-        label = _choose("label", free, possible, sample[0].path)
+        advice += _COLUMN_PER_LABEL
+        label = _choose("label", free, possible, sample[0].path, advice)
     logging.info(f"--text_column={text} --label_column={label}")
     return options.replace(text_a_column=text, label_column=label)
 
 
 def _choose(
-    default: str, names: list[str], possible: list[str], path: str
+    default: str,
+    names: list[str],
+    possible: list[str],
+    path: str,
+    advice: str,
 ) -> str:
     """Returns the column with the default name, or the only possible one."""
     if default in names:
@@ -185,12 +196,6 @@ def _choose(
             "Received: one column."
         )
     if len(possible) != 1:
-        advice = "For pairs of texts, add --text_b_column."
-        if default == "label":
-            advice += (
-                " For a 0 or 1 per label, list the columns, such as "
-                "--label_column=toxic,insult."
-            )
         if sum(bool(CHOICE_COLUMN.fullmatch(name)) for name in names) > 1:
             advice += (
                 " For questions with choices, use --task_name=choices "
@@ -198,7 +203,7 @@ def _choose(
             )
         raise InputError(
             f"--{default}_column must be given: it cannot be detected. Choose "
-            f"from the columns: {listed(names)}. {advice}"
+            f"from the columns: {listed(names)}.{advice}"
         )
     return possible[0]
 
@@ -232,8 +237,8 @@ def _detect_task_type(options: _Options, rows: Sequence[Row]) -> _Options:
     if task_type == "regression" and _are_ids(labels):
         logging.warning(
             f"{rows[0].path}: column {column!r} has a different integer in "
-            "each row, like an id. If it is not the number to predict, set "
-            "--label_column",
+            "each row, like an id. If it is not the number to predict, choose "
+            "another --label_column",
         )
     if task_type == "classification":
         _require_plain_numbers(rows, column)

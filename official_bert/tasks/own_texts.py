@@ -248,12 +248,17 @@ class OwnTexts(OwnData):
             if len(labels_of_text) > 1 and not _is_missing(text)
         ]
         if ambiguous:
+            advice = ""
+            if not self.options.text_b_column:
+                advice = (
+                    "If a second column belongs to the text, add "
+                    "--text_b_column. "
+                )
             logging.warning(
                 f"{path}: the same text occurs with different labels (number "
                 f"of such texts: {len(ambiguous)}, such as "
-                f"{quoted(ambiguous[0])}). Correct the labels. If a second "
-                "column belongs to the text, add --text_b_column; if a text "
-                "can have several labels, use --task_type=multilabel"
+                f"{quoted(ambiguous[0])}). Correct the labels. {advice}If a "
+                "text can have several labels, use --task_type=multilabel"
             )
 
     def _warn_of_training_texts(

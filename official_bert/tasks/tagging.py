@@ -269,6 +269,13 @@ class TaggingTask(Task):
         lists = value if isinstance(value, dict) else {"tokens": value}
         words: Any = lists.get("tokens")
         before, after = lists.get("before", []), lists.get("after", [])
+        for words_in in (before, words, after):
+            if isinstance(words_in, list) and "" in words_in:
+                raise InputError(
+                    f"{where}: words must not be empty. Received: an empty "
+                    f"word at position {words_in.index('')}, counted from 0, "
+                    f"of {quoted(words_in)}. Remove it."
+                )
         if not all(map(_is_word_list, (before, words, after))):
             raise InputError(
                 f"{where}: must be a text, a list of words, or an object with "
@@ -313,6 +320,5 @@ def _split_text(text: str, do_lower_case: bool) -> Sentence:
 
 
 def _is_word_list(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(word, str) and word for word in value
-    )
+    is_list = isinstance(value, list)
+    return is_list and all(isinstance(word, str) for word in value)

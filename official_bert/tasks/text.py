@@ -279,8 +279,8 @@ class TextTask(Task):
                 expected = "a pair of texts"
                 advice = (
                     ' In Python and JSON, write ["text a", "text b"]. For '
-                    "tables, use --text_b_column. For texts separated by a "
-                    "tab on standard input, use --input_format=tsv."
+                    "tables, use --text_b_column. On standard input, separate "
+                    "the texts by a tab, and use --input_format=tsv."
                 )
             raise InputError(
                 f"{where}: must be {expected}, like the training data. "

@@ -113,11 +113,16 @@ def _connect_to_tpu(
     except Exception as error:
         where = f"named {name!r}" if name else "on this machine"
         reason = first_line(error)[:200].removesuffix(".")
+        advice = (
+            "On a machine with a TPU, install requirements-tpu.txt; for the "
+            "TPU of another machine, set --tpu_name and, if needed, --tpu_zone "
+            "and --gcp_project."
+        )
+        if name:
+            advice = "Check --tpu_name, --tpu_zone and --gcp_project."
         raise InputError(
             f"--use_tpu: no TPU {where}. {type(error).__name__}: {reason}. "
-            "Remove --use_tpu to run without a TPU. On a machine with a TPU, "
-            "install requirements-tpu.txt; for the TPU of another machine, set "
-            "--tpu_name and, if needed, --tpu_zone and --gcp_project."
+            f"Remove --use_tpu to run without a TPU. {advice}"
         ) from error
     available = topology.num_tasks * topology.num_tpus_per_task
     num_used = min(num_cores, available)

@@ -61,7 +61,10 @@ def print_metrics(
         name = run.task.baseline_name
         reporting.print_metrics(title, metrics, baseline, name)
         metric = run.task.main_metric
-        reporting.warn_unless_better(split, metric, metrics, baseline)
+        more_steps = run.options.more_steps
+        reporting.warn_unless_better(
+            split, metric, metrics, baseline, more_steps
+        )
 
 
 def predict(run: "FinetuningRun") -> None:

@@ -317,19 +317,19 @@ def _make_schedule(
     if num_extra:
         remaining = num_examples * options.num_train_epochs - num_extra
         num_train_steps = max(1, int(remaining / batch_size))
+    or_values = f", or set {options.more_steps}" * bool(options.more_steps)
     if num_batches < 1:
         raise InputError(
             "Training must have at least one step. Received: "
             f"{num_examples:,} examples, "
             f"--train_batch_size={options.train_batch_size} and "
-            f"--num_train_epochs={options.num_train_epochs}. Use other values, "
-            "such as --train_batch_size=8 --num_train_epochs=20."
+            f"--num_train_epochs={options.num_train_epochs}. Add examples"
+            f"{or_values}."
         )
     if num_train_steps < _FEW_STEPS:
         logging.warning(
             f"The number of training steps is only {num_train_steps}. Add "
-            "examples, or use other values, such as --train_batch_size=8 "
-            "--num_train_epochs=20"
+            f"examples{or_values}"
         )
     num_warmup_steps = int(num_train_steps * options.warmup_proportion)
     return LinearWarmupDecay(

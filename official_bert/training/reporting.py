@@ -102,8 +102,8 @@ def _warn_of_missing_labels(dev: Counter[Any], total: Counter[Any]) -> None:
     if dev and missing:
         logging.warning(
             f"dev has no examples of {listed(sorted(missing))}: macro_f1 "
-            "counts an F1 of 0 for each. Give a larger --dev_share or "
-            "another --dev_file",
+            "counts an F1 of 0 for each. Evaluate on more examples "
+            "(--dev_share, --dev_file)",
         )
 
 
@@ -145,12 +145,16 @@ def warn_unless_better(
     metric: str,
     metrics: Mapping[str, Any],
     baseline: Mapping[str, Any],
+    more_steps: str,
 ) -> None:
-    """Warns if a metric of a model is not better than that of its baseline."""
+    """Warns if a metric of a model is not better than that of its baseline.
+
+    `more_steps` are flags for the advice.
+    """
     if metric in baseline and metrics[metric] <= baseline[metric]:
         logging.warning(
             f"{split}: {metric} is not better than the baseline. Try more "
-            "steps (--num_train_epochs=20 --train_batch_size=8) or another "
+            f"steps{f' ({more_steps})' * bool(more_steps)} or another "
             "--learning_rate (1e-4 to 3e-4 for small models, 2e-5 for Base), "
             "and make sure that the model is pre-trained."
         )

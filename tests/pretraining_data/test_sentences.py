@@ -171,7 +171,27 @@ def test_logged_counts_equal_those_by_hand(
         (
             "A. The cat. The dog.\n",
             {"split_sentences": True},
-            "one document.*one file per document.*--document_blank_lines",
+            "one document.*one file per document.*--document_blank_lines: 0.*1",
+        ),
+        (
+            "A. The cat. The dog.\n",
+            {"split_sentences": True, "document_blank_lines": 1},
+            "--document_blank_lines: 0 if each line is a document. Text with",
+        ),
+        (
+            "a cat. a dog.\n\n" * 2,
+            {"split_sentences": True, "document_blank_lines": 1},
+            "2 of 2 .*Text without capital letters .* omit --split_sentences$",
+        ),
+        (
+            f"{'a ' * 101}. B. A.\n\n\n\n" * 2,
+            {"split_sentences": True},
+            None,
+        ),
+        (
+            f"a. {'a ' * 210}. B.\n\n\n\n" * 2,
+            {"split_sentences": True},
+            "108 tokens .* omit --split_sentences$",
         ),
     ],
 )
@@ -185,6 +205,19 @@ def test_unsuitable_documents_are_a_warning_with_advice(
     assert len(warnings) == (message is not None)
     for record in warnings:
         assert re.search(message, record.getMessage(), re.IGNORECASE)
+
+
+@pytest.mark.parametrize("is_split", [False, True])
+def test_advice_on_dropped_text_was_not_followed_already(make, is_split):
+    text = f"{'a ' * 50}.\n" * 2 + "\n\n\n\n"
+    records = make(text * 2, split_sentences=is_split, max_seq_length=9)
+    [message] = [
+        record.getMessage()
+        for record in records
+        if record.getMessage().startswith("Most of the text is in no instance")
+    ]
+    assert ("or use --split_sentences" in message) != is_split
+    assert ("and omit --split_sentences" in message) == is_split
 
 
 @pytest.mark.parametrize("num_workers", [0, 1])

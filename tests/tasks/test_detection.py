@@ -136,13 +136,19 @@ def test_columns_are_detected(tmp_path, header, row, columns):
 LIST = """text,label\ngood {i},"['pos', 'film']"\n"""
 COLUMNS = ("--text_column=text", "--label_column=label")
 SAME_COLUMN = ("--text_column=text", "--label_column=text")
+PAIR = ["--text_b_column=c"]
 REGRESSION, MULTILABEL = ["--task_type=regression"], ["--task_type=multilabel"]
 
 
 @pytest.mark.parametrize(
     ("lines", "flags", "message"),
     [
-        ("a,b,label\nc {i},d {i},1", [], "--text_column .*: a, b, lab"),
+        ("a,b,label\nc {i},d {i},1", [], "--text_column .*--text_b_column"),
+        (
+            "up,on,c,label\nd {i},e {i},f,1",
+            PAIR,
+            r"columns: up, on, label\.$",
+        ),
         ("text,u,v\ngood {i},1,2", [], "--label_column .* columns: u, v"),
         ("question,A,B,x\ngood {i},c,d,A", [], "--task_name=choices"),
         ("text\ngood {i}", [], "csv: .* a column of labels.* one column"),

@@ -163,6 +163,17 @@ def test_wrong_columns_or_labels_are_an_error(tmp_path, file, text, message):
         make(tmp_path).data.read("test")
 
 
+def test_malformed_labels_of_test_data_are_an_error(tmp_path):
+    write(tmp_path / "train.csv", "text,label\na,y\nb,n\n")
+    write(tmp_path / "test.csv", "text,label\na,y\nb,\"['n']\"\n")
+    with pytest.raises(InputError, match=r"test\.csv:3: .* not a list"):
+        make(tmp_path).data.read("test")
+    write(tmp_path / "test.csv", "text,label\na,1\nb,1399 €\n")
+    write(tmp_path / "train.csv", "text,label\na,1\nb,2\n")
+    with pytest.raises(InputError, match=r"test\.csv:3: .* 1399\.5"):
+        make(tmp_path, task_type="regression").data.read("test")
+
+
 def test_unknown_task_name_or_single_label_is_an_error(tmp_path):
     with pytest.raises(InputError, match=r"--task_name.*mrcp.*mean mrpc\?"):
         make(tmp_path, "mrcp")

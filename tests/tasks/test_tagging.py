@@ -252,6 +252,13 @@ def test_text_list_or_object_is_parsed(make_tokenizer, value, words, document):
     assert len(answer) == len(words)
 
 
+@pytest.mark.parametrize("name", ["tokens", "before", "after"])
+def test_empty_word_is_an_error_with_its_position(name):
+    value = {"tokens": ["a"], name: ["Jim", "", "was"]}
+    with pytest.raises(InputError, match=r"line 1: .* position 1, .* from 0"):
+        TASK.parse(value, "line 1")
+
+
 def test_text_is_split_at_punctuation_and_keeps_spelling_and_offsets():
     text = " Dr. JÜrgen\tO'Neill\u200b, 北京!"
     example = TASK.parse(text, "line 1")

@@ -3,7 +3,7 @@ import re
 
 import numpy as np
 import pytest
-from support import review_runs
+from support import review_runs, tiny
 
 from official_bert.tasks.choice import ChoiceExample, ChoiceTask
 from official_bert.tasks.conll import Sentence
@@ -138,9 +138,26 @@ def test_model_that_is_not_better_than_the_baseline_is_a_warning(
     caplog, accuracy, baseline, warns
 ):
     metrics = {"accuracy": accuracy}
-    reporting.warn_unless_better("dev", "accuracy", metrics, baseline)
+    flag = "--train_batch_size=8"
+    reporting.warn_unless_better("dev", "accuracy", metrics, baseline, flag)
     message = "dev: accuracy is not better than the baseline. Try more steps"
-    assert (message in caplog.text) == warns
+    assert (f"{message} ({flag}) or" in caplog.text) == warns
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "epochs", "flags"),
+    [
+        (32, 3.0, "--train_batch_size=8 --num_train_epochs=20"),
+        (8, 3.0, "--num_train_epochs=20"),
+        (32, 20.0, "--train_batch_size=8"),
+        (4, 30.0, ""),
+    ],
+)
+def test_advice_for_more_steps_is_not_what_the_run_has(
+    tmp_path, batch_size, epochs, flags
+):
+    values = {"train_batch_size": batch_size, "num_train_epochs": epochs}
+    assert tiny.options(tmp_path, **values).more_steps == flags
 
 
 def test_table_is_logged_for_reused_records_too(tmp_path, caplog, monkeypatch):

@@ -200,10 +200,13 @@ class SquadTask(task.Task):
             texts = [value.get("question"), value.get("context")]
         is_pair = isinstance(texts, list) and len(texts) == 2
         if not is_pair or not all(isinstance(text, str) for text in texts):
+            advice = ""
+            if isinstance(value, str) and value[:1] in ("{", "["):
+                advice = " For JSON, add --input_format=jsonl."
             raise InputError(
                 f"{where}: must be a question and a context, as an object with "
-                f"these keys or as a pair. Received: {quoted(value)}. For JSON "
-                "on standard input, add --input_format=jsonl."
+                "these keys or as a pair. Received: "
+                f"{quoted(value)}.{advice}"
             )
         question, context = texts
         return SquadExample(where, question, Paragraph(context))
