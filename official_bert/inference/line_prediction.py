@@ -11,7 +11,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 from official_bert import tasks
-from official_bert.errors import InputError, listed, suppress_broken_pipe
+from official_bert.errors import (
+    InputError,
+    listed,
+    quoted,
+    suppress_broken_pipe,
+)
 from official_bert.inference import engine_choice
 from official_bert.inference.engine_choice import EngineChoice
 from official_bert.inference.masked_lm import FillMask, Scorer
@@ -75,7 +80,7 @@ def run(options: Predict) -> None:
     if options.writes_csv and is_csv and files.can_reread(options.input_file):
         separator, byte_order_mark = tables.csv_style(options.input_file)
     with _open_output(options.output_file) as file:
-        num_written = 0
+        num_written, columns = 0, list[str]()
         for chunk in chunks or read_chunks(answerer, options):
             answers: list[dict[str, Any]] = []
             with _errors_shown(options):
@@ -85,9 +90,9 @@ def run(options: Predict) -> None:
             shown = [item.shown for item in chunk]
             answered = list(zip(shown, answers, strict=True))
             if options.writes_csv:
-                is_first = num_written == 0
-                text = byte_order_mark if is_first else ""
-                text += _to_csv(answered, separator, has_header=is_first)
+                text, columns = _to_csv(answered, separator, columns)
+                if not num_written:
+                    text = byte_order_mark + text
             else:
                 text = _to_json_lines(answered)
             file.write(text.encode("utf-8"))
@@ -142,16 +147,22 @@ def read_chunks(
         disable=not (options.output_file and (inputs or is_stdin)),
     ) as bar:
         for block in blocks:
-            items = (
-                Item(parser.parse(value, where), shown)
-                for where, value, shown in block
-            )
+            items = (_item(parser, options, line) for line in block)
             with _errors_shown(options):
                 while chunk := list(
                     itertools.islice(items, options.chunk_size)
                 ):
                     yield chunk
                     bar.update(len(chunk))
+
+
+def _item(parser: Task | Answerer, options: Predict, line: Input) -> Item:
+    if options.writes_csv and not isinstance(line.shown, dict):
+        raise InputError(
+            f"{line.where}: must be an object, so that {options.output_file} "
+            f"has columns. Received: {quoted(line.shown)}. Write a .jsonl file."
+        )
+    return Item(parser.parse(line.value, line.where), line.shown)
 
 
 def _line_blocks(options: Predict) -> Iterator[Iterator[tuple[str, str]]]:
@@ -207,9 +218,12 @@ def _to_json_lines(answered: list[tuple[Any, dict[str, Any]]]) -> str:
 def _to_csv(
     answered: list[tuple[dict[str, Any], dict[str, Any]]],
     separator: str,
-    has_header: bool,
-) -> str:
-    """Returns CSV with the cells of each row, then its answer."""
+    columns: list[str],
+) -> tuple[str, list[str]]:
+    """Returns CSV with the cells of each row, then its answer; and its columns.
+
+    Without columns, those of the first row are used and are its header.
+    """
     rows = []
     for cells, answer in answered:
         added: dict[str, Any] = {}
@@ -230,15 +244,29 @@ def _to_csv(
                 f"The input already has the columns {listed(repeated)}. Rename "
                 "them, or write a .jsonl file."
             )
-        rows.append(cells | added)
+        shown = {name: _cell(value) for name, value in cells.items()}
+        rows.append(shown | added)
+    names = columns or list(rows[0])
+    if others := sorted({*itertools.chain.from_iterable(rows)} - {*names}):
+        raise InputError(
+            "The first object of the input must have all keys, which are the "
+            f"columns of the output. Received in a later one: {listed(others)}."
+            " Add them to the first one, or write a .jsonl file."
+        )
     text = io.StringIO()
     writer = csv.DictWriter(
-        text, list(rows[0]), delimiter=separator, lineterminator="\n"
+        text, names, delimiter=separator, lineterminator="\n"
     )
-    if has_header:
+    if not columns:
         writer.writeheader()
     writer.writerows(rows)
-    return text.getvalue()
+    return text.getvalue(), names
+
+
+def _cell(value: Any) -> Any:
+    """Returns a JSON value as a cell of a table."""
+    is_text = value is None or isinstance(value, str)
+    return value if is_text else json.dumps(value, ensure_ascii=False)
 
 
 def _decode_line(file_format: str, numbered: tuple[str, str]) -> Input:

@@ -490,8 +490,13 @@ def read_labels(path: str) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def to_csv(rows: Iterable[Sequence[Any]], delimiter: str = ",") -> str:
+    """Returns CSV text; cells are quoted where this is necessary."""
+    text = io.StringIO()
+    csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
 def to_tsv(rows: Iterable[Sequence[Any]]) -> str:
     """Returns TSV text; cells with tabs, line breaks or quotes are quoted."""
-    text = io.StringIO()
-    csv.writer(text, delimiter="\t", lineterminator="\n").writerows(rows)
-    return text.getvalue()
+    return to_csv(rows, "\t")

@@ -59,8 +59,8 @@ class Predict(ModelOptions, EngineOptions, heading="Model"):
         "training, otherwise true."
     )
     output_file: str | None = optional_path(
-        "The file to write: JSON lines or, if it ends in .csv, the input table "
-        "with predictions. Default: JSON lines to standard output."
+        "The file to write: JSON lines or, if it ends in .csv, a table of the "
+        "input and the predictions. Default: JSON lines to standard output."
     )
     batch_size: int = positive("Sequences per step.", 32)
     chunk_size: int = positive(
@@ -235,13 +235,16 @@ class Predict(ModelOptions, EngineOptions, heading="Model"):
             advice = "Use a .jsonl file." if is_file else "Omit it."
             message = f"is not supported by a model for {kind}. {advice}"
             raise self.error(needs_columns[0], message)
-        if self.writes_csv and not (self.reads_table and kind in kinds):
+        has_cells = self.reads_table or file_format == "jsonl"
+        if self.writes_csv and not (has_cells and kind in kinds):
             message = (
-                "needs a table, .csv or .tsv, as --input_file, and a model for "
-                "texts or multiple choice. Otherwise, write a .jsonl file."
+                "needs a table, .csv, .tsv or .jsonl, as --input_file, and a "
+                "model for texts or multiple choice. Otherwise, write a .jsonl "
+                "file."
             )
             raise self.error("output_file", message)
-        needs_columns += ["output_file"] if self.writes_csv else []
+        if self.writes_csv and self.reads_table:
+            needs_columns.append("output_file")
         are_known = self.text_a_column or task.get("columns") or kind != "text"
         if needs_columns and not are_known:
             raise self.error(needs_columns[0], "needs --text_column. Add it.")

@@ -47,8 +47,13 @@ def find(results: Mapping[str, Any]) -> list[Matrix]:
     return matrices
 
 
-def draw(output_dir: str, matrices: list[Matrix]) -> list[str]:
-    """Writes `confusion_matrix.png` and `.html`; returns their paths."""
+def draw(
+    output_dir: str, matrices: list[Matrix], variant: str = ""
+) -> list[str]:
+    """Writes `confusion_matrix.png` and `.html`; returns their paths.
+
+    Their names end with the variant.
+    """
     labels = matrices[0].labels
     longest = max(len(_shorten(label)) for label in labels)
     # The width and height of a matrix with its labels, in inches.
@@ -59,7 +64,7 @@ def draw(output_dir: str, matrices: list[Matrix]) -> list[str]:
         for axis, matrix in zip(axes, matrices, strict=True):
             _draw(axis, matrix)
         return figures.write(
-            figure, output_dir, "confusion_matrix", matrices=matrices
+            figure, output_dir, "confusion_matrix", variant, matrices=matrices
         )
 
 

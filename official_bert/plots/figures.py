@@ -43,13 +43,13 @@ def figure(width: float, height: float) -> Iterator[Figure]:
 
 
 def write(
-    drawn: Figure, output_dir: str, name: str, **values: Any
+    drawn: Figure, output_dir: str, name: str, variant: str = "", **values: Any
 ) -> list[str]:
-    """Writes `name`.png and a page, `name`.html; returns their paths.
+    """Writes a picture and a page, `name``variant`.html; returns their paths.
 
-    `values` are variables of the page's template, which has the same name.
+    `values` are variables of the page's template, `name`.html.
     """
-    path = os.path.join(output_dir, name)
+    path = os.path.join(output_dir, name + variant)
     page = pages.render(f"{name}.html", subtitle=output_dir, **values)
     with files.writing(path + ".png") as file:
         file.write(_saved(drawn, "png"))

@@ -77,6 +77,20 @@ class RunDirectory:
         has_own_file = options.get("train_file") and not options.get("dev_file")
         return bool(has_own_file and options.get("dev_share"))
 
+    def variant_of_results(self, dev_file: str | None) -> str:
+        """Returns what distinguishes the results for a `--dev_file`.
+
+        This is "" for the file that the run was trained with, and for its
+        held-out examples: `EVAL_RESULTS` has their results.
+        """
+        options = self.read_record().options
+        own_file = options.get("dev_file") or self.file(file_names.HELD_OUT)
+        if not (dev_file and options):
+            return ""
+        if os.path.realpath(dev_file) == os.path.realpath(own_file):
+            return ""
+        return file_names.variant(dev_file)
+
     def checkpoint_names(self) -> list[str]:
         """Returns the names in the list of checkpoints, the newest last.
 

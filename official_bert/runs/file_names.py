@@ -4,6 +4,7 @@ Most are those of the original implementation. The page "Output files" of the
 documentation describes the files.
 """
 
+import os
 import re
 
 # The model. The config and the vocabulary are also beside released checkpoints.
@@ -22,12 +23,15 @@ OPENVINO, CONVERTED, SOURCE = "model.xml", "openvino", "SOURCE.txt"
 LOCK = "run.lock"
 TRAIN_OPTIONS, EVAL_OPTIONS = "train_options.json", "eval_options.json"
 HELD_OUT = "dev.jsonl"  # Examples that were held out of the training data.
+DEV_ERRORS = "dev_errors"  # Evaluated examples with wrong answers.
 EVENTS = "eval"  # Directory of the TensorBoard events of evaluations.
 EVAL_HISTORY = "eval_history.jsonl"
 
-# Results. Some names have a variant at the end, such as a language.
+# Results. Some names have a variant at the end, such as a language or, if
+# another file than that of the run was evaluated, its name.
 EVAL_RESULTS, PREDICT_RESULTS = "eval_results", "predict_results"
 METRICS, METRICS_TEXT = f"{EVAL_RESULTS}.json", f"{EVAL_RESULTS}.txt"
+ANY_METRICS = re.compile(rf"{EVAL_RESULTS}(\w*)\.json")  # The group: variant.
 ANSWERS = ("predictions.json", "nbest_predictions.json", "null_odds.json")
 SWEEP_TABLE, SWEEP_RESULTS = "sweep.tsv", "sweep.json"
 
@@ -42,12 +46,13 @@ OF_MODEL = re.compile(
     r"|(task|bert_config|eval_options)\.json|eval_history\.jsonl"
     r"|(eval|predict)_results\w*\.(txt|json)|test_results\w*\.tsv"
     r"|test\w*_predictions\.(tsv|txt)|(nbest_)?predictions\.json|null_odds\.json"
-    rf"|({_SUBMISSIONS})\.tsv|(training_curves|confusion_matrix)\.(png|html)"
+    rf"|({_SUBMISSIONS})\.tsv|dev_errors\w*\.csv"
+    r"|(training_curves|confusion_matrix\w*)\.(png|html)"
 )
 # Results and predictions, which a command lists at its end.
 RESULTS = re.compile(
     r"(dev|eval_res|predict|task|test|nbest_predict|null)\w*\.(jsonl?|t..)"
-    rf"|({_SUBMISSIONS})\.tsv"
+    rf"|({_SUBMISSIONS})\.tsv|dev_errors\w*\.csv"
 )
 # Temporary files that a killed run left. Only the holder of the lock writes
 # them. Those of evaluations and exports, which may be running, do not match.
@@ -72,6 +77,15 @@ def step_of(name: str) -> int:
     """Returns the step of a checkpoint's name; -1 for other names."""
     match = re.fullmatch(r"model\.ckpt-(\d+)", name)
     return int(match[1]) if match else -1
+
+
+def variant(path: str) -> str:
+    """Returns the end of the names of results for a file: `_test` for test.csv.
+
+    `OF_MODEL` and `RESULTS` recognize these names.
+    """
+    stem = os.path.basename(path).partition(".")[0]
+    return "_" + re.sub(r"\W+", "_", stem)
 
 
 def records(split: str) -> str:

@@ -6,9 +6,10 @@ import functools
 import itertools
 import json
 import math
+import os
 import random
 import statistics
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,14 +17,14 @@ from absl import logging
 
 from official_bert.errors import InputError, listed, quoted
 from official_bert.inputs import padding
-from official_bert.io import files, label_vectors
+from official_bert.io import files, label_vectors, tables
 from official_bert.io.tables import Row, UnknownValueError
 from official_bert.options import RunClassifier
 from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
 from official_bert.sources import task_file
 from official_bert.tasks.own_data import OwnData, known_labels, trained_task
-from official_bert.tasks.task import shuffle_examples
+from official_bert.tasks.task import WrongAnswer, shuffle_examples
 from official_bert.tasks.text import TextColumns, TextExample, TextTask
 
 _FOR_SEVERAL = (
@@ -148,6 +149,7 @@ class OwnTexts(OwnData):
     labels: tuple[str, ...] | None  # () in regression. None: any label.
     training: Sequence[TextExample] = ()
     held_out: Sequence[TextExample] = ()
+    held_out_rows: Sequence[Row] = ()
     first_rows: Sequence[Row] = ()  # Of the first file in use, if it was read.
 
     def rows(self, split: str) -> Iterator[Row]:
@@ -157,10 +159,11 @@ class OwnTexts(OwnData):
 
     def with_training_file(self) -> "OwnTexts":
         """Returns a copy with training and held-out examples, and labels."""
-        labels = self.labels
+        rows, labels = [*self.rows("train")], self.labels
         if labels is None:
             labels = self._training_vector_labels()
-        examples = dataclasses.replace(self, labels=labels)._read_file("train")
+        data = dataclasses.replace(self, labels=labels)
+        examples = data._examples(rows, "train")
         if self.labels is None:
             all_labels = [example.label for example in examples]
             if self.options.task_type == "multilabel":
@@ -178,6 +181,7 @@ class OwnTexts(OwnData):
             labels=labels,
             training=shuffle_examples(training),
             held_out=[examples[i] for i in sorted(held_out)],
+            held_out_rows=[rows[i] for i in sorted(held_out)],
             first_rows=(),
         )
 
@@ -302,7 +306,7 @@ class OwnTexts(OwnData):
             return self.training
         if split == "dev" and self.options.holds_out:
             return self.held_out
-        examples = self._read_file(split)
+        examples = self._examples(self.rows(split), split)
         if split == "test":
             expected = "numbers"
             if len(self.label_columns) > 1:
@@ -313,11 +317,11 @@ class OwnTexts(OwnData):
         self._warn_of_training_texts(split, examples)
         return examples
 
-    def _read_file(self, split: str) -> list[TextExample]:
+    def _examples(self, rows: Iterable[Row], split: str) -> list[TextExample]:
         column_a = self.options.text_a_column
         column_b = self.options.text_b_column
         examples, errors = [], {}
-        for row in self.rows(split):
+        for row in rows:
             try:
                 example = TextExample(
                     self.guid(row, split),
@@ -339,22 +343,47 @@ class OwnTexts(OwnData):
         return examples
 
     def held_out_files(self) -> dict[str, str]:
-        """Returns the held-out examples as JSON lines, with column names."""
+        """Returns the rows of the held-out examples as JSON lines.
+
+        Their labels are in the form that the model knows.
+        """
         lines = []
-        for example in self.held_out:
-            # An example begins with its id and texts.
-            cells = dict(zip(self.options.own_columns, example, strict=False))
+        for row, example in zip(self.held_out_rows, self.held_out, strict=True):
+            cells = {name: row.cells[name] for name in row.columns}
             cells |= self._label_cells(example.label)
-            cells.pop(None, None)
             lines.append(json.dumps(cells, ensure_ascii=False) + "\n")
         return {file_names.HELD_OUT: "".join(lines)} if lines else {}
 
-    def _label_cells(self, label: Any) -> dict[str | None, Any]:
+    def _label_cells(self, label: Any) -> dict[str, Any]:
         if len(self.label_columns) == 1:
             return {self.options.label_column: label}
         has = {label} if isinstance(label, str) else {*label}
         bits = [int(name in has) for name in self._vector_labels]
         return dict(zip(self.label_columns, bits, strict=True))
+
+    def errors_table(self, wrong: Iterable[WrongAnswer]) -> str:
+        """Returns a table of wrong answers, the most probable ones first."""
+        options = self.options
+        if options.task_type == "regression":
+            return ""
+        columns = (options.text_a_column, options.text_b_column)
+        names = [name for name in columns if name is not None]
+        id_names = ["file", "line"]
+        if options.id_column is not None:
+            id_names = [options.id_column]
+        rows = [(*id_names, "label", "prediction", "probability", *names)]
+        for example, prediction, probability in sorted(
+            wrong, key=lambda answer: -answer.probability
+        ):
+            ids, labels = [example.guid], [example.label, prediction]
+            if options.id_column is None:
+                split, _, line = example.guid.partition("-")
+                ids = [os.path.basename(self.path(split)), line]
+            if options.task_type == "multilabel":
+                labels = [*map(",".join, labels)]
+            texts = example.texts[: len(names)]
+            rows.append((*ids, *labels, f"{probability:.6f}", *texts))
+        return tables.to_csv(rows)
 
     def label(self, row: Row) -> Any:
         """Returns a label, a tuple of labels, or a number."""

@@ -37,6 +37,14 @@ Examples = Sequence[Any]
 Logits = Sequence[np.ndarray]
 
 
+class WrongAnswer(NamedTuple):
+    """An answer that differs from the label of its example."""
+
+    example: Any
+    prediction: Any
+    probability: float  # Of the prediction.
+
+
 class DataSet(abc.ABC):
     """The files of a task.
 
@@ -78,6 +86,10 @@ class DataSet(abc.ABC):
     def held_out_files(self) -> dict[str, str]:
         """Returns {name: text} of examples held out of the training data."""
         return {}
+
+    def errors_table(self, wrong: Iterable[WrongAnswer]) -> str:
+        """Returns wrong answers as CSV; "" if the data has no such table."""
+        return ""
 
     def predictions_file(
         self, split: str, examples: Examples, predictions: Sequence[Any]
@@ -284,6 +296,12 @@ class Task(abc.ABC):
     def predictions(self, answers: Any) -> list[Any]:
         """Returns the predicted class of each answer or word; none in SQuAD."""
         return []
+
+    def wrong_answers(
+        self, examples: Examples, answers: Any
+    ) -> Iterator[WrongAnswer]:
+        """Yields the wrong answers; none if the task has no probabilities."""
+        return iter(())
 
     @abc.abstractmethod
     def answers(self, features: Any, logits: Logits) -> list[Any]:

@@ -21,6 +21,7 @@ from official_bert.tasks.task import (
     RowFeatures,
     Task,
     TransformersModel,
+    WrongAnswer,
     has_rows,
     table_inputs,
 )
@@ -211,6 +212,26 @@ class TextTask(Task):
             [self.labels[i] for i in np.flatnonzero(scores >= 0.5)]
             for scores in answers
         ]
+
+    def wrong_answers(
+        self, examples: Texts, answers: Any
+    ) -> Iterator[WrongAnswer]:
+        """Yields the wrong answers; none in regression.
+
+        The probability of several labels is that of exactly these labels, as
+        if they were independent.
+        """
+        predictions = self.predictions(answers)
+        for example, scores, prediction in zip(
+            examples, answers, predictions, strict=True
+        ):
+            probability = scores.max()
+            if self.task_type == "multilabel":
+                probability = np.maximum(scores, 1 - scores).prod()
+            labels = self.labels_of(example)
+            predicted = self.labels_of(example._replace(label=prediction))
+            if {*labels} != {*predicted}:
+                yield WrongAnswer(example, prediction, float(probability))
 
     def metrics(self, examples: Texts, answers: Any) -> dict[str, Any]:
         if any(example.label is None for example in examples):

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from absl import logging
 
 from official_bert.io import files, json_files
 from official_bert.runs import file_names
+from official_bert.runs.directory import RunDirectory
 from official_bert.tasks import record_files
 from official_bert.training import reporting
 
@@ -24,14 +26,24 @@ def evaluate(
 ) -> dict[str, dict[str, Any]]:
     """Returns {split: metrics} of a fine-tuned model on development sets.
 
-    If `record_dir` is given, also writes the features to TFRecord files there.
+    If `record_dir` is given, also writes the features to TFRecord files there,
+    and a table of wrong answers.
     """
     results = {}
     for split in splits:
         answers, losses = _run_model(run, "dev", split, record_dir)
         results[split] = losses | run.task.metrics(run.examples[split], answers)
+        wrong = run.task.wrong_answers(run.examples[split], answers)
+        if record_dir and (table := run.task.data.errors_table(wrong)):
+            path = file_names.DEV_ERRORS + _variant(run) + ".csv"
+            files.write_text(os.path.join(record_dir, path), table)
         reporting.warn_of_one_class(split, run.task.predictions(answers))
     return results
+
+
+def _variant(run: "FinetuningRun") -> str:
+    dev_file = getattr(run.options, "dev_file", None)
+    return RunDirectory(run.options.output_dir).variant_of_results(dev_file)
 
 
 def write_results(run: "FinetuningRun", global_step: int) -> None:
@@ -41,8 +53,16 @@ def write_results(run: "FinetuningRun", global_step: int) -> None:
     mismatched = {split: metrics[split] for split in splits if split != "dev"}
     results = {"global_step": global_step, **metrics["dev"], **mismatched}
     main_results = reporting.original_results(results, run.task.main_metric)
-    reporting.write_summary(run.directory, main_results)
-    for name in run.task.data.results_names(file_names.EVAL_RESULTS):
+    names = run.task.data.results_names(file_names.EVAL_RESULTS)
+    if variant := _variant(run):
+        names = [file_names.EVAL_RESULTS + variant]
+        logging.info(
+            "Another file than that of the run is evaluated. Its results are "
+            f"in {os.path.join(run.directory, names[0])}.json"
+        )
+    else:
+        reporting.write_summary(run.directory, main_results)
+    for name in names:
         path = os.path.join(run.directory, name)
         json_files.write(f"{path}.json", results)
         reporting.write_eval_results(f"{path}.txt", main_results)

@@ -79,6 +79,33 @@ def test_csv_output_is_the_input_table_with_predictions(
     assert not os.path.exists("c.csv")
 
 
+OBJECTS = [
+    {"review": "good cat", "year": 2020, "tags": ["a", None], "old": True},
+    {"old": None, "review": 'a "red" dog'},
+]
+
+
+def test_csv_output_of_json_lines_has_the_keys_of_the_first_object(folder):
+    model_dir = save_own_model(folder, "review", task_type="regression")
+    path = folder / "a.jsonl"
+    path.write_text("\n".join(map(json.dumps, OBJECTS)))
+    flags = {"model_dir": model_dir, "chunk_size": 1}
+    files = {"input_file": "a.jsonl", "output_file": "b.csv"}
+    predict.main(Predict(**flags, **files))
+    first, second = read_table("b.csv")
+    assert list(first) == [*OBJECTS[0], "predicted_score"]
+    expected = ["good cat", "2020", '["a", null]', "true"]
+    assert [*first.values()][:4] == expected
+    assert [*second.values()][:4] == ['a "red" dog', "", "", ""]
+    for line, message in [
+        ('{"review": "x", "new": 1}', "must have all keys.* one: new"),
+        ('"x"', r"a\.jsonl:3: must be an object"),
+    ]:
+        path.write_text("\n".join([*map(json.dumps, OBJECTS), line]))
+        with pytest.raises(InputError, match=message):
+            predict.main(Predict(**flags, **files))
+
+
 def test_csv_output_has_separator_and_byte_order_mark_of_input(folder, caplog):
     model_dir = save_own_model(folder, "review", task_type="regression")
     rows = ["1;good, red", "2;bäd", "3; ", "4;"]

@@ -134,6 +134,16 @@ def test_matrix_of_each_split_is_drawn(tmp_path, more):
     assert ("dev_mismatched" in html) == bool(more)
 
 
+def test_matrices_of_variants_have_their_own_names(tmp_path):
+    for name in ("eval_results", "eval_results_other"):
+        (tmp_path / f"{name}.json").write_text(json.dumps(results()))
+    written = plots.write(str(tmp_path))
+    names = ("confusion_matrix", "confusion_matrix_other")
+    kinds = ("png", "html")
+    expected = [str(tmp_path / f"{n}.{kind}") for n in names for kind in kinds]
+    assert written == expected
+
+
 @pytest.fixture
 def drawn(tmp_path, monkeypatch):
     """A function that draws matrices and returns the figure."""

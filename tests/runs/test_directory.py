@@ -115,6 +115,9 @@ OWN_FILE = {"train_file": "a.csv", "dev_share": 0.1}
         # Without train_options.json, the directory is not that of a run.
         ("predictions.json", None, False),
         ("eval/events.out.tfevents.1", None, False),
+        ("eval_results_other_v2.json", {}, True),
+        ("dev_errors_other_v2.csv", {}, True),
+        ("confusion_matrix_other_v2.png", {}, True),
         # Held-out examples, and files of the user.
         ("dev.jsonl", OWN_FILE, True),
         ("dev.jsonl", {**OWN_FILE, "dev_file": "b"}, False),
@@ -135,3 +138,29 @@ def test_overwriting_removes_only_what_a_training_run_wrote(
     run.remove_model()
     assert path.exists() != is_removed
     assert (tmp_path / "openvino").exists() == ("openvino/1" in name)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "dev_file", "variant"),
+    [
+        ({"train_file": "a.csv"}, None, ""),
+        ({"train_file": "a.csv"}, "out/../out/dev.jsonl", ""),
+        ({"train_file": "a.csv", "dev_file": "d/b.csv"}, "d/b.csv", ""),
+        ({"train_file": "a.csv", "dev_file": "b.csv"}, "d/b.csv", "_b"),
+        ({"train_file": "a.csv"}, "d/höhe 2-b.v1.csv.gz", "_höhe_2_b"),
+        ({}, "b.csv", ""),  # No run: the results of a model of another format.
+    ],
+)
+def test_results_of_other_files_than_those_of_the_run_have_their_own_names(
+    tmp_path, monkeypatch, recorded, dev_file, variant
+):
+    monkeypatch.chdir(tmp_path)
+    run = RunDirectory("out")
+    os.mkdir("out")
+    if recorded:
+        record = json.dumps({"options": recorded})
+        (tmp_path / "out" / "train_options.json").write_text(record)
+    assert run.variant_of_results(dev_file) == variant
+    (tmp_path / "out" / f"eval_results{variant}.json").touch()
+    (tmp_path / "out" / f"dev_errors{variant}.csv").touch()
+    assert len(run.result_names()) == 2

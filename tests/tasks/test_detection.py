@@ -1,5 +1,6 @@
 """The user's own data in one command: settings that --train_file detects."""
 
+import csv
 import json
 import logging
 
@@ -11,6 +12,7 @@ from support.run_outputs import read_json, read_json_lines
 from official_bert import tasks
 from official_bert.commands import run_classifier
 from official_bert.errors import InputError
+from official_bert.inference.predictor import Predictor
 from official_bert.io import files
 from official_bert.options import RunClassifier
 from official_bert.sources.formats.tf1 import checkpoint as tf1
@@ -329,12 +331,28 @@ def test_two_commands_train_and_predict(tmp_path, capsys, monkeypatch):
     long = {f'{w} cat,\nsun "{i}"' for i, w in enumerate(words)}
     assert set(texts) < {"?", "!"} | long
     assert sum(row["mood"] == "good" for row in held_out) == 8
+    assert all(row["id"] in ("1", "x", "y") for row in held_out)
+    with open(output / "dev_errors.csv", newline="") as file:
+        wrong = [row["text"] for row in csv.DictReader(file)]
+    answers = Predictor.from_dir(str(output))(texts)
+    moods = [row["mood"] for row in held_out]
+    assert {*wrong} == {
+        text
+        for text, answer, mood in zip(texts, answers, moods, strict=True)
+        if answer["label"] != mood
+    }
     # Without training, the held-out rows are read from the output directory.
     (tmp_path / "a.csv").unlink()
     line = f"--do_eval --output_dir={output}"
     run_classifier.main(command_lines.parse(RunClassifier, line))
     found = read_json(output / "eval_results.json")
     assert found["accuracy"] == results["accuracy"]
+    # The results of another file do not replace those of held-out rows.
+    (tmp_path / "new.csv").write_text("id,text,mood\n1,good cat,bad\n")
+    line = f"--do_eval --dev_file=new.csv --output_dir={output}"
+    run_classifier.main(command_lines.parse(RunClassifier, line))
+    assert read_json(output / "eval_results_new.json")["accuracy"] == 0.0
+    assert read_json(output / "eval_results.json") == found
     line = f"--test_file=new.csv --output_dir={output}"
     (tmp_path / "new.csv").write_text("id,text,mood\n1,good cat,\n")
     run_classifier.main(command_lines.parse(RunClassifier, line))

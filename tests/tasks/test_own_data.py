@@ -174,6 +174,57 @@ def test_malformed_labels_of_test_data_are_an_error(tmp_path):
         make(tmp_path, task_type="regression").data.read("test")
 
 
+def test_held_out_rows_keep_all_columns(tmp_path):
+    rows = "".join(f"{i},a {i},{i % 2},,Ä\n" for i in range(20))
+    write(tmp_path / "t.csv", f"id,text,label,empty,note\n{rows}")
+    flags = {"train_file": str(tmp_path / "t.csv"), "do_predict": False}
+    data = make(tmp_path, **flags).data
+    lines = data.held_out_files()["dev.jsonl"].splitlines()
+    assert len(lines) == 2
+    for line in lines:
+        row = json.loads(line)
+        number = int(row["id"])
+        others = {"label": str(number % 2), "empty": "", "note": "Ä"}
+        assert row == {"id": str(number), "text": f"a {number}", **others}
+
+
+ERRORS = """file,line,label,prediction,probability,text
+dev.csv,5,y,n,0.900000,"d, e"
+dev.csv,3,n,y,0.600000,b
+"""
+MULTILABEL_ERRORS = """text,label,prediction,probability,text
+"d, e",y,n,0.810000,"d, e"
+b,"n,y",,0.360000,b
+"""
+
+
+@pytest.mark.parametrize(
+    ("flags", "labels", "answers", "expected"),
+    [
+        ({}, "ynny", [[0.1, 0.9], [0.4, 0.6], [0.7, 0.3], [0.9, 0.1]], ERRORS),
+        (
+            # The probability of no label is 0.6 * 0.6.
+            {"task_type": "multilabel", "id_column": "text"},
+            ["", "n y", "n", "y"],
+            [[0.1, 0.2], [0.4, 0.4], [0.5, 0.1], [0.9, 0.1]],
+            MULTILABEL_ERRORS,
+        ),
+    ],
+)
+def test_wrong_answers_are_listed_with_the_most_probable_first(
+    tmp_path, flags, labels, answers, expected
+):
+    texts = ["a", "b", "c", '"d, e"']
+    rows = zip(texts, labels, strict=True)
+    lines = [f'{text},"{label.replace(" ", ",")}"\n' for text, label in rows]
+    for split in ("train", "dev"):
+        write(tmp_path / f"{split}.csv", "text,label\n" + "".join(lines))
+    task = make(tmp_path, **flags)
+    assert task.labels == ("n", "y")
+    wrong = task.wrong_answers(task.data.read("dev"), np.array(answers))
+    assert task.data.errors_table(wrong) == expected
+
+
 def test_unknown_task_name_or_single_label_is_an_error(tmp_path):
     with pytest.raises(InputError, match=r"--task_name.*mrcp.*mean mrpc\?"):
         make(tmp_path, "mrcp")
