@@ -22,7 +22,7 @@ from official_bert.tokenization.vocab import num_tokens, require_tokens
 _MAX_LAYERS = 256
 
 # Models may round `vocab_size` up to a multiple of at most this number.
-_MAX_PADDING = 256
+MAX_PADDING = 256
 
 # The empty name, None and "linear" all mean the identity.
 ACTIVATIONS = ("", "linear", "relu", "gelu", "tanh", "gelu_erf")
@@ -156,7 +156,7 @@ class BertConfig:
                 f"{vocab_file}: {size} tokens exceed the model's "
                 f"vocab_size={self.vocab_size}. Use the model's vocabulary."
             )
-        if size < self.vocab_size - _MAX_PADDING:
+        if size < self.vocab_size - MAX_PADDING:
             message = (
                 "%s: has %d tokens, but the model has %d. Check that it is the "
                 "vocabulary of the model."

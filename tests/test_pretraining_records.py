@@ -1,14 +1,23 @@
 """Static, dynamic and packed records, from text to a trained model."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
-from support import pretraining_records, pretraining_runs, recorded
+from support import (
+    SPECIAL,
+    conversions,
+    pretraining_records,
+    pretraining_runs,
+    recorded,
+    write_vocab,
+)
 from support.run_outputs import weights
 
 from official_bert.errors import InputError
-from official_bert.training import objectives
+from official_bert.options import RunPretraining
+from official_bert.training import objectives, pretrain
 
 SIZES = {"max_seq_length": 64, "max_predictions_per_seq": 12}
 WORDS = ["the", "cat", "##s", "sat", "on", "mat", ".", "it", "was", "warm"]
@@ -221,7 +230,11 @@ def test_left_to_right_models_read_unmasked_records(folder, tmp_path):
         ("static dynamic", {}, r"dynamic: record 1 .*Received.*mask_id=4"),
         ("dynamic static", {}, "static: record 1 .*Received: static"),
         ("dynamic words", {}, "words: record 1 .*max_ngram=3"),
-        ("dynamic", {"bert_config_file": "small"}, "vocabulary of 15 tokens"),
+        (
+            "dynamic",
+            {"bert_config_file": "small"},
+            r"15 tokens, .* has small \(14 tok",
+        ),
     ],
 )
 def test_records_that_do_not_fit_the_flags_are_an_error(
@@ -232,3 +245,91 @@ def test_records_that_do_not_fit_the_flags_are_an_error(
     with pytest.raises(InputError, match=message):
         run(folder, tmp_path, records, do_train=True, **changes)
     assert not list(tmp_path.glob("*/model.ckpt*"))
+
+
+@pytest.fixture
+def records(folder, tmp_path):
+    """Records with their config, vocabulary and description."""
+    for name in ("static", "static.tokenizer.json", "bert_config.json"):
+        shutil.copy(folder / name, tmp_path)
+    shutil.copy(folder / "vocab.txt", tmp_path)
+    return tmp_path
+
+
+def prepare(records, **changes):
+    """Checks a run on the records, and builds its model."""
+    files = {"input_file": f"{records}/static*", "vocab_file": None}
+    changes = {"do_train": True, **SIZES, **files, **changes}
+    flags = pretraining_runs.flags(records, **changes)
+    return pretrain.prepare(RunPretraining(**flags).resolve())
+
+
+def write_other_vocab(folder):
+    folder.mkdir(exist_ok=True)
+    return write_vocab(folder, [*SPECIAL, *reversed(WORDS)])
+
+
+def test_records_of_the_models_vocabulary_are_accepted(records, caplog):
+    text = (records / "vocab.txt").read_text()
+    (records / "crlf.txt").write_bytes(text.replace("\n", "\r\n").encode())
+    for vocab_file in (None, records / "vocab.txt", records / "crlf.txt"):
+        run = prepare(records, vocab_file=vocab_file and str(vocab_file))
+        assert run.data.names == [f"{records}/static"]
+    assert "[UNK]" not in caplog.text
+
+
+def test_records_of_another_vocabulary_are_an_error_that_names_both(records):
+    other = write_other_vocab(records / "other")
+    message = (
+        rf"static .*/vocab\.txt \(15 tokens,.* True\), .* has {other} \(15"
+    )
+    with pytest.raises(InputError, match=message):
+        prepare(records, vocab_file=other)
+    # The vocabulary beside the weights.
+    (records / "other" / "model.ckpt.index").touch()
+    with pytest.raises(InputError, match=message):
+        prepare(records, init_checkpoint=f"{records}/other/model.ckpt")
+    # That of the run to evaluate.
+    write_other_vocab(records / "out")
+    with pytest.raises(InputError, match=r"has .*out/vocab\.txt"):
+        prepare(records, do_train=False, do_eval=True)
+    # Only the size is known.
+    conversions.change_json(records / "bert_config.json", vocab_size=400)
+    with pytest.raises(InputError, match=r"has .*_config\.json \(400 tokens\)"):
+        prepare(records)
+
+
+@pytest.mark.parametrize("change", ["vocabulary", "casing"])
+def test_records_of_several_tokenizers_are_an_error(records, change):
+    (records / "other").mkdir()
+    inputs = pretraining_records.write_inputs(records, DOCUMENT, WORDS[::-1])
+    flags = {"do_lower_case": change != "casing"}
+    if change == "casing":
+        inputs = pretraining_records.write_inputs(records, DOCUMENT, WORDS)
+    path = records / "other" / "a"
+    pretraining_records.make(inputs, path, **SIZES, **flags)
+    for name in ("input_file", "eval_file"):
+        both = {"input_file": f"{records}/static", name: f"{records}/static,"}
+        both[name] += str(path)
+        with pytest.raises(
+            InputError, match=r"static, created.*other/a, creat"
+        ):
+            prepare(records, **both)
+
+
+def test_records_without_a_description_are_accepted(records):
+    other = write_other_vocab(records / "other")
+    with (records / "static").open("ab") as file:  # By another program.
+        file.write((records / "static").read_bytes())
+    prepare(records, vocab_file=other)
+    (records / "static.tokenizer.json").unlink()
+    prepare(records, vocab_file=other)
+
+
+def test_records_with_many_unknown_words_are_a_warning(records, caplog):
+    inputs = pretraining_records.write_inputs(records, DOCUMENT, WORDS[1:])
+    pretraining_records.make(inputs, records / "static", **SIZES)
+    caplog.clear()
+    prepare(records)
+    # "the", 3 of 18 tokens.
+    assert "static: 16.7% of the tokens are [UNK]" in caplog.text

@@ -70,6 +70,11 @@ class CreatePretrainingData(NamedModel, heading="Model"):
         "static|dynamic",
     )
     do_whole_word_mask: bool = switch("Mask whole words, not single tokens.")
+    words_are_separated: bool = switch(
+        "With --do_whole_word_mask: words are what spaces and punctuation "
+        "separate, also Chinese ones, whose characters are tokens.",
+        needs="do_whole_word_mask",
+    )
     max_ngram: int = option(
         "Mask spans of up to N tokens (N words with --do_whole_word_mask). The "
         "probability of a span of length n is proportional to 1/n.",

@@ -75,14 +75,14 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
         plan = _read_json(settings, _PLAN)
         if "error" in plan:
             raise InputError(plan["error"])
-        summary = Summary(*plan.get("summary", (0, 0, 0, 0, False, False)))
-        sentences.report(summary, names, options)
+        summary = Summary(*plan.get("summary", (0, 0, 0, 0, 0, False)))
+        sentences.report(summary, names, settings)
         counts = Counter[str](_read_json(settings, _COUNTS))
         instance_records.require_records(counts)
         for number, name in enumerate(outputs):
             with files.replacing(name) as temporary:
                 files.move(os.path.join(directory, str(number)), temporary)
-    instance_records.report(counts, options, summary.num_tokens)
+        instance_records.finish(counts, settings, summary)
 
 
 def _read_json(settings: Settings, name: str) -> Any:
@@ -183,9 +183,8 @@ def make_plan(
     if errors:
         files.write_text(path, json.dumps({"error": "\n".join(errors)}))
         return
-    *counts, num_wrapped, num_unknown = map(sum, zip(*sizes, strict=True))
-    are_most = [2 * n > len(sizes) for n in (num_wrapped, num_unknown)]
-    summary = Summary._make((*counts, *are_most))
+    *counts, num_wrapped = map(sum, zip(*sizes, strict=True))
+    summary = Summary._make((*counts, 2 * num_wrapped > len(sizes)))
     files.write_text(path, json.dumps({"summary": summary}))
     buckets = parallel.num_buckets(summary, settings.options)
     document = token = 0

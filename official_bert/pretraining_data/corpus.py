@@ -15,7 +15,9 @@ are in memory, or in files of which only the requested parts are read.
 import bisect
 import contextlib
 import dataclasses
+import itertools
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -23,6 +25,7 @@ import numpy.typing as npt
 
 from official_bert.io import files
 from official_bert.pretraining_data.settings import Settings
+from official_bert.tokenization.tokenizer import EncodedLines
 
 Ints = npt.NDArray[np.int32]
 Offsets = npt.NDArray[np.int64]
@@ -37,6 +40,8 @@ _CHARACTERS_PER_BLOCK = 2**19
 # Blocks of whole documents are larger by this factor. A cluster scatters the
 # instances of each block over all buckets, in parts that should not be tiny.
 _WHOLE_DOCUMENTS = 8
+
+_SPACES = re.compile("[ \t\xa0\u3000]")
 
 _FILES = ("ids", "sentences", "documents")
 
@@ -127,9 +132,29 @@ def tokenize(settings: Settings, lines: Sequence[str]) -> Block:
     removes all its characters. Unlike a blank line, it ends no document.
     """
     texts = [line.strip() for line in lines]
-    ids, row_splits = settings.tokenizer.encode_lines(texts)
+    if settings.options.words_are_separated:
+        ids, row_splits = _tokenize_words(settings, texts)
+    else:
+        ids, row_splits = settings.tokenizer.encode_lines(texts)
     is_blank = [text == "" for text in texts]
     return ids, np.where(is_blank, -1, np.diff(row_splits))
+
+
+def _tokenize_words(settings: Settings, texts: list[str]) -> EncodedLines:
+    """Tokenizes lines; marks tokens that continue a word.
+
+    ```
+    使用 语言，      使 用 语 言 ，   ids of 用 and 言 + `settings.num_tokens`
+    ```
+    """
+    words = [_SPACES.split(text) for text in texts]
+    ids, splits = settings.tokenizer.encode_lines(itertools.chain(*words))
+    word = np.repeat(np.arange(len(splits) - 1), np.diff(splits))
+    is_part = ~settings.is_punctuation[ids]
+    continues = is_part[1:] & is_part[:-1] & (word[1:] == word[:-1])
+    ids = ids + settings.num_tokens * np.append(False, continues)[: len(ids)]
+    num_words = np.cumsum([0, *map(len, words)])
+    return EncodedLines(ids.astype(np.int32), splits[num_words])
 
 
 def _arrays(blocks: Iterable[Block]) -> Iterator[tuple[Ints, Offsets, Offsets]]:

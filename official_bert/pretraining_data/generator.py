@@ -33,6 +33,7 @@ from official_bert.pretraining_data import (
 from official_bert.pretraining_data.corpus import Corpus
 from official_bert.pretraining_data.instance_packing import FeatureArrays
 from official_bert.pretraining_data.segment_pairs import Pair
+from official_bert.pretraining_data.sentences import Summary
 from official_bert.pretraining_data.settings import Settings
 
 
@@ -74,7 +75,7 @@ def _exit(number: int, frame: object) -> NoReturn:
 def _run_serially(options: CreatePretrainingData, names: Sequence[str]) -> None:
     settings = Settings(options)
     settings.check_vocabulary()
-    text = read_corpus(settings, names)
+    text, summary = read_corpus(settings, names)
     rng = random.Random(options.random_seed)
     instances = create_instances(text, settings, rng)
     with_bar = progress.bar(
@@ -82,10 +83,12 @@ def _run_serially(options: CreatePretrainingData, names: Sequence[str]) -> None:
     )
     batches = feature_batches(with_bar, text, settings)
     records = instance_records.encode(batches, settings)
-    instance_records.write(records, options, text.num_tokens)
+    instance_records.write(records, settings, summary)
 
 
-def read_corpus(settings: Settings, names: Sequence[str]) -> Corpus:
+def read_corpus(
+    settings: Settings, names: Sequence[str]
+) -> tuple[Corpus, Summary]:
     """Returns the tokenized text of files."""
     lines = sentences.read_lines(names, settings.options)
     text = corpus.in_memory(
@@ -93,8 +96,8 @@ def read_corpus(settings: Settings, names: Sequence[str]) -> Corpus:
         for block in corpus.blocks_of_lines(lines)
     )
     summary = sentences.summarize(text, settings)
-    sentences.report(summary, names, settings.options)
-    return text
+    sentences.report(summary, names, settings)
+    return text, summary
 
 
 def create_instances(

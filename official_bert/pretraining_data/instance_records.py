@@ -10,7 +10,7 @@ import numpy.typing as npt
 from absl import logging
 
 from official_bert.errors import InputError, listed
-from official_bert.inputs import schemas, tfrecords
+from official_bert.inputs import record_tokenizer, schemas, tfrecords
 from official_bert.io import files
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import (
@@ -91,9 +91,12 @@ def make_features(
     `unmasked_schema`.
     """
     layout = make_layout(pairs, input_ids.shape[1])
+    mask_features: FeatureArrays = {}
     if masked is None:
         mask_features = _word_features(input_ids, layout, settings)
-    else:
+    if settings.options.words_are_separated:
+        input_ids %= settings.num_tokens  # Without the marks of continuations.
+    if masked:
         mask_features = _mask(input_ids, masked, settings)
     return {
         "input_ids": input_ids,
@@ -210,11 +213,11 @@ def _with_masking(
 
 def write(
     batches: Iterable[EncodedRecords],
-    options: CreatePretrainingData,
-    num_tokens_read: int,
+    settings: Settings,
+    text: sentences.Summary,
 ) -> None:
     """Writes all output files, or none if an error occurs."""
-    names = options.output_files()
+    names = settings.options.output_files()
     counts = Counter[str]()
     with contextlib.ExitStack() as stack:
         opened = [stack.enter_context(files.writing(name)) for name in names]
@@ -227,7 +230,7 @@ def write(
         for file in opened:
             file.flush()
             files.sync(file.name)
-    report(counts, options, num_tokens_read)
+    finish(counts, settings, text)
 
 
 def require_records(counts: Counter[str]) -> None:
@@ -239,17 +242,25 @@ def require_records(counts: Counter[str]) -> None:
         )
 
 
-def report(
-    counts: Counter[str], options: CreatePretrainingData, num_tokens_read: int
+def finish(
+    counts: Counter[str], settings: Settings, text: sentences.Summary
 ) -> None:
-    """Logs the number of records and the use of the text."""
+    """Describes the tokenizer beside the records; logs the use of the text."""
+    options = settings.options
+    description = record_tokenizer.describe(
+        settings.tokenizer.vocab,
+        options.vocab_file,
+        do_lower_case=options.do_lower_case,
+    )
+    for name in options.output_files():
+        record_tokenizer.write(name, description, text.share_unknown)
     num_positions = counts["records"] * options.max_seq_length
     padding = 1 - counts["tokens"] / num_positions
     logging.info(
         f"Wrote {counts['instances']} instances in {counts['records']} records "
         f"with {padding:.1%} padding to {listed(options.output_files())}"
     )
-    dropped = 1 - counts["kept"] / (options.dupe_factor * num_tokens_read)
+    dropped = 1 - counts["kept"] / (options.dupe_factor * text.num_tokens)
     logging.info(f"Dropped or truncated {dropped:.1%} of the tokens")
     if dropped > _MAX_SHARE_DROPPED:
         advice = "Write one sentence per line, or use --split_sentences"

@@ -77,7 +77,7 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
             pairs = _make_all_pairs(workers)
             paths = scatter(pairs, num_buckets(summary, options), directory)
             records = _encode_files(workers, paths)
-            instance_records.write(records, options, summary.num_tokens)
+            instance_records.write(records, settings, summary)
 
 
 @contextlib.contextmanager
@@ -107,7 +107,7 @@ def store_corpus(workers: Workers, names: Sequence[str]) -> Summary:
     corpus.store(blocks, directory)
     with corpus.stored(directory) as text:
         summary = sentences.summarize(text, settings)
-    sentences.report(summary, names, settings.options)
+    sentences.report(summary, names, settings)
     return summary
 
 

@@ -2,6 +2,8 @@
 
 import functools
 import itertools
+import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -9,18 +11,21 @@ import numpy as np
 from absl import logging
 
 from official_bert.errors import InputError, listed
-from official_bert.io import progress
+from official_bert.io import files, progress
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import corpus
 from official_bert.pretraining_data.corpus import Corpus
 from official_bert.pretraining_data.settings import Settings
+from official_bert.tokenization import characters
+from official_bert.tokenization.normalize import count_signs
 from official_bert.tokenization.vocab import (
-    has_many_unknown,
+    MAX_SHARE_UNKNOWN,
+    warn_of_removed_signs,
     warn_of_unknown,
 )
 
 # Sentences whose documents are checked at a time.
-_SENTENCES_PER_PART = 2**20
+_SENTENCES_PER_PART = 2**16
 
 # The sentences that stand for all others in checks of their tokens.
 _NUM_FIRST = 2048
@@ -33,6 +38,12 @@ CANNOT_SPLIT = (
     "Text without capital letters and full stops cannot be split: write one "
     "sentence per line, and omit --split_sentences"
 )
+
+# Chinese words have two characters on average, sentences about twenty.
+_MAX_MEAN_WORD_LENGTH = 6
+
+# Limits of what is read again to describe the text.
+_MAX_FILES, _MAX_CHARACTERS = 32, 1000
 
 
 def read_lines(
@@ -102,37 +113,41 @@ class Summary(NamedTuple):
     num_sentences: int
     num_tokens: int
     num_single: int  # Number of documents with only one sentence.
+    num_unknown: int  # Number of [UNK].
     is_wrapped: bool  # Whether most of the first lines end within a sentence.
-    has_many_unknown: bool  # Whether many of the first tokens are [UNK].
+
+    @property
+    def share_unknown(self) -> float:
+        """The share of [UNK] among the tokens."""
+        return self.num_unknown / self.num_tokens
 
 
 def summarize(text: Corpus, settings: Settings) -> Summary:
     """Counts documents, sentences and tokens."""
-    num_single = sum(
-        np.count_nonzero(np.diff(text.documents[first : end + 1]) == 1)
-        for first, end in text.parts(_SENTENCES_PER_PART)
-    )
-    offsets = text.sentences[: _NUM_FIRST + 1]
-    first_tokens = text.tokens(offsets[:1], offsets[-1:])
+    num_single = num_unknown = 0
+    unknown = settings.tokenizer.vocab["[UNK]"]
+    for first, end in text.parts(_SENTENCES_PER_PART):
+        documents = text.documents[first : end + 1]
+        num_single += int(np.count_nonzero(np.diff(documents) == 1))
+        bounds = text.sentences[documents[[0, -1]]]
+        ids = text.tokens(bounds[:1], bounds[1:]) % settings.num_tokens
+        num_unknown += int(np.count_nonzero(ids == unknown))
     return Summary(
         num_documents=len(text),
         num_sentences=len(text.sentences) - 1,
         num_tokens=text.num_tokens,
-        num_single=int(num_single),
+        num_single=num_single,
+        num_unknown=num_unknown,
         is_wrapped=_is_wrapped(text, settings),
-        has_many_unknown=has_many_unknown(
-            first_tokens, settings.tokenizer.vocab
-        ),
     )
 
 
-def report(
-    summary: Summary, names: Sequence[str], options: CreatePretrainingData
-) -> None:
-    """Logs the size of the text, and warns of unsuitable documents.
+def report(summary: Summary, names: Sequence[str], settings: Settings) -> None:
+    """Logs the size of the text; warns of unsuitable documents and tokens.
 
-    Raises `InputError` if there are no documents.
+    Raises `InputError` if there are no documents, or words are not separated.
     """
+    options = settings.options
     num_documents, num_single = summary.num_documents, summary.num_single
     if not num_documents:
         raise InputError(
@@ -142,8 +157,7 @@ def report(
         f"Read {num_documents} documents, {summary.num_sentences} sentences, "
         f"{summary.num_tokens} tokens"
     )
-    if summary.has_many_unknown:
-        warn_of_unknown()
+    _check_tokens(summary, _first_lines(names), settings)
     mean_length = summary.num_tokens / summary.num_sentences
     if num_documents == 1 and options.nsp == "next":
         problem = "there is only one document, so all segments B come from it"
@@ -172,8 +186,62 @@ def report(
     logging.warning(f"Check the documents: {problem}. {advice}")
 
 
+def _first_lines(names: Sequence[str]) -> list[str]:
+    """Returns the starts of a few lines of each file that can be read again."""
+    number = math.ceil(_NUM_FIRST / len(names))
+    return [
+        line[:_MAX_CHARACTERS]
+        for name in filter(files.can_reread, names[:_MAX_FILES])
+        for line in itertools.islice(files.read_lines(name), number)
+    ]
+
+
+def _check_tokens(
+    summary: Summary, lines: list[str], settings: Settings
+) -> None:
+    """Warns if the tokenizer does not suit the text."""
+    options, tokenizer = settings.options, settings.tokenizer
+    num_characters = sum(map(len, lines))
+    if options.do_lower_case:
+        warn_of_removed_signs(sum(map(count_signs, lines)), num_characters)
+    if summary.share_unknown > MAX_SHARE_UNKNOWN:
+        words = Counter(
+            word
+            for line in lines
+            for word in tokenizer.basic_tokenizer.tokenize(line)
+            if "[UNK]" in tokenizer.wordpiece_tokenizer.tokenize(word)
+        )
+        common = [word for word, _ in words.most_common(5)]
+        warn_of_unknown(f"{summary.share_unknown:.1%} of the tokens", common)
+    is_chinese = map(characters.is_chinese, "".join(lines))
+    if options.do_whole_word_mask and 10 * sum(is_chinese) > num_characters:
+        _check_chinese_words(lines, options)
+
+
+def _check_chinese_words(
+    lines: list[str], options: CreatePretrainingData
+) -> None:
+    """Warns unless words are separated; raises `InputError` if they must be."""
+    lengths = [len(word) for line in lines for word in line.split()]
+    mean_length = sum(lengths) / len(lengths)
+    if not options.words_are_separated:
+        logging.warning(
+            "--do_whole_word_mask has no effect on Chinese characters, each of "
+            "which is a word. Separate the words of the text by spaces, and "
+            "add --words_are_separated"
+        )
+    elif mean_length > _MAX_MEAN_WORD_LENGTH:
+        raise options.error(
+            "words_are_separated",
+            "needs spaces between words, but there are "
+            f"{mean_length:.0f} characters between spaces. Divide the text "
+            "into words first, for example with jieba or LTP.",
+        )
+
+
 def _is_wrapped(text: Corpus, settings: Settings) -> bool:
     ends = text.sentences[1 : _NUM_FIRST + 1]
     token_of = settings.tokenizer.inv_vocab
-    last = [token_of[i][-1:] for i in text.tokens(ends - 1, ends).tolist()]
+    ids = text.tokens(ends - 1, ends) % settings.num_tokens
+    last = [token_of[i][-1:] for i in ids.tolist()]
     return 2 * sum(char.isalnum() or char == "," for char in last) > len(last)

@@ -12,6 +12,7 @@ from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import masking
 from official_bert.sources import pretrained
 from official_bert.tokenization import Tokenizer, num_tokens, require_tokens
+from official_bert.tokenization.characters import is_punctuation
 
 _REQUIRED_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
@@ -38,12 +39,31 @@ class Settings:
         return Tokenizer(vocab_file, self.options.do_lower_case)
 
     @functools.cached_property
+    def num_tokens(self) -> int:
+        """The largest token id + 1.
+
+        With `words_are_separated`, the id of a token in the corpus is larger by
+        this number if the token continues a word.
+        """
+        return num_tokens(self.tokenizer.vocab)
+
+    @functools.cached_property
     def is_continuation(self) -> npt.NDArray[np.bool_]:
-        """For each token id, whether it is masked with the token before it."""
+        """For each id in the corpus: is it masked with the token before it?"""
         vocab = self.tokenizer.vocab
-        flags = np.zeros(num_tokens(vocab), np.bool_)
+        flags = np.zeros(2 * self.num_tokens, np.bool_)
+        flags[self.num_tokens :] = True
         if self.options.do_whole_word_mask:
             flags[[vocab[t] for t in vocab if t.startswith("##")]] = True
+        return flags
+
+    @functools.cached_property
+    def is_punctuation(self) -> npt.NDArray[np.bool_]:
+        """For each token id: is it a punctuation character?"""
+        vocab = self.tokenizer.vocab
+        flags = np.zeros(self.num_tokens, np.bool_)
+        tokens = (t for t in vocab if len(t) == 1 and is_punctuation(t))
+        flags[[vocab[t] for t in tokens]] = True
         return flags
 
     @functools.cached_property
@@ -65,7 +85,7 @@ class Settings:
             options.max_predictions_per_seq,
             options.max_ngram,
             vocab["[MASK]"],
-            num_tokens(vocab),
+            self.num_tokens,
             options.mask_share,
             options.random_share,
         )
@@ -74,7 +94,7 @@ class Settings:
     def replacements(self) -> masking.Replacements:
         """The replacements of masked tokens."""
         vocab, options = self.tokenizer.vocab, self.options
-        size = num_tokens(vocab)
+        size = self.num_tokens
         return masking.Replacements(
             vocab["[MASK]"],
             np.array([i for i in vocab.values() if i < size], np.int32),

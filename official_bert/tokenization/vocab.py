@@ -20,6 +20,9 @@ from official_bert.io import files
 # Tokens that every input needs.
 REQUIRED_TOKENS = ("[UNK]", "[CLS]", "[SEP]")
 
+# In pre-training, a larger share of [UNK] gives a warning.
+MAX_SHARE_UNKNOWN = 0.02
+
 # Texts may quote words in other scripts.
 _MAX_SHARE_SIGNS = 0.005
 
@@ -63,12 +66,15 @@ def has_many_unknown(ids: Any, vocab: Mapping[str, int]) -> bool:
     return bool(10 * (ids == vocab["[UNK]"]).sum() > ids.size)
 
 
-def warn_of_unknown() -> None:
-    """Warns of text for which `has_many_unknown` is true."""
+def warn_of_unknown(
+    share: str = "More than a tenth of the first tokens",
+    words: Collection[str] = (),
+) -> None:
+    """Warns that a share of the tokens, such as these words, is [UNK]."""
+    examples = f", most often {listed(words)}" if words else ""
     logging.warning(
-        "More than a tenth of the first tokens are [UNK], words that the "
-        "vocabulary lacks. Choose a model or a vocabulary for the language of "
-        "the text"
+        f"{share} are [UNK], words that the vocabulary lacks{examples}. Choose "
+        "a model or a vocabulary for the language of the text"
     )
 
 

@@ -4,6 +4,7 @@ import collections
 import contextlib
 import dataclasses
 import functools
+import itertools
 import math
 import os
 import shlex
@@ -14,15 +15,24 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from official_bert.config import BertConfig
-from official_bert.inputs import datasets, records, schemas
+from official_bert.config import MAX_PADDING, BertConfig
+from official_bert.errors import InputError
+from official_bert.inputs import (
+    datasets,
+    record_tokenizer,
+    records,
+    schemas,
+)
 from official_bert.inputs.records import RecordFiles
 from official_bert.io import files, progress
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.options import RunPretraining
 from official_bert.runs import file_names
+from official_bert.runs.directory import RunDirectory
+from official_bert.sources import checkpoint_paths
 from official_bert.tokenization import load_vocab
+from official_bert.tokenization.vocab import MAX_SHARE_UNKNOWN, warn_of_unknown
 from official_bert.training import (
     checkpointing,
     distribution,
@@ -191,7 +201,9 @@ def prepare(options: RunPretraining) -> PretrainingRun:
     if options.vocab_file:
         vocab = load_vocab(options.vocab_file)
         config.require_vocabulary(vocab, options.vocab_file)
-    names = records.without_empty(files.expand(options.input_file))
+    names = _expand(options.input_file)
+    eval_names = _expand(options.eval_file) if options.eval_file else []
+    _check_tokenizer([*names, *eval_names], config, options)
     resumed = resuming.check(options, config, {"training data": names})
     strategy = distribution.choose_strategy(options)
     data = eval_data = _checked_records(names, config, options)
@@ -201,8 +213,7 @@ def prepare(options: RunPretraining) -> PretrainingRun:
             "--eval_file"
         )
     if options.eval_file:
-        names = records.without_empty(files.expand(options.eval_file))
-        eval_data = _checked_records(names, config, options)
+        eval_data = _checked_records(eval_names, config, options)
         if not (options.do_eval or options.eval_every):
             logging.warning("--eval_file needs --do_eval or --eval_every")
         if options.do_train and {*data.names} & {*eval_data.names}:
@@ -212,6 +223,59 @@ def prepare(options: RunPretraining) -> PretrainingRun:
     with strategy.scope(), precision.policy(options.mixed_precision):
         model = PretrainingModel(config)
     return PretrainingRun(options, strategy, model, data, eval_data, resumed)
+
+
+def _expand(patterns: str) -> list[str]:
+    """Returns the files of records that patterns match."""
+    names = files.expand(patterns)
+    is_record = [not n.endswith(record_tokenizer.SUFFIX) for n in names]
+    names = [*itertools.compress(names, is_record)] or names
+    return records.without_empty(names)
+
+
+def _check_tokenizer(
+    names: list[str], config: BertConfig, options: RunPretraining
+) -> None:
+    """Raises `InputError` if records have another vocabulary than the model.
+
+    The model's vocabulary may be known from `--vocab_file`, or from a file
+    beside its weights; otherwise, only its size is compared.
+    """
+    found = record_tokenizer.read_all(names)
+    if not found:
+        return
+    name = max(found, key=lambda name: found[name]["share_unknown"])
+    description = found[name]
+    share = description["share_unknown"]
+    if share > MAX_SHARE_UNKNOWN:
+        warn_of_unknown(f"{name}: {share:.1%} of the tokens")
+    size = description["num_tokens"]
+    is_same = 0 <= config.vocab_size - size <= MAX_PADDING
+    model = f"{options.bert_config_file} ({config.vocab_size:,} tokens)"
+    if vocab_file := _vocabulary_of_model(options):
+        vocab = load_vocab(vocab_file)
+        expected = record_tokenizer.describe(vocab, vocab_file)
+        hashes = [d["tokenizer"]["vocabulary"] for d in (description, expected)]
+        is_same = hashes[0] == hashes[1]
+        model = record_tokenizer.text(expected)
+    if not is_same:
+        raise InputError(
+            f"{name} was created with {record_tokenizer.text(description)}, "
+            f"but {options.flag('model') if options.model else 'the model'} "
+            f"has {model}. Create the records with the model's "
+            "vocabulary or, if the model is to have the other one, add "
+            f"--vocab_file={description['vocab_file']}."
+        )
+
+
+def _vocabulary_of_model(options: RunPretraining) -> str | None:
+    run = RunDirectory(options.output_dir)
+    if options.vocab_file:
+        return options.vocab_file
+    if not options.do_train and run.has(file_names.VOCAB):
+        return run.file(file_names.VOCAB)
+    checkpoint = options.init_checkpoint
+    return checkpoint and checkpoint_paths.beside(checkpoint, file_names.VOCAB)
 
 
 @contextlib.contextmanager

@@ -43,7 +43,8 @@ def make_both(inputs, runner="DirectRunner", beam_options=None, **changes):
     outputs = f"{inputs}/a,{inputs}/b"
     beam = {"runner": runner, "beam_options": beam_options}
     records = make(inputs, outputs, **beam, **flags)
-    assert {path.name for path in inputs.iterdir()} == before | {"a", "b"}
+    written = {"a", "b", "a.tokenizer.json", "b.tokenizer.json"}
+    assert {path.name for path in inputs.iterdir()} == before | written
     return records, make(inputs, outputs, num_workers=1, **flags)
 
 

@@ -1,11 +1,11 @@
 import itertools
-import types
 
 import numpy as np
 import pytest
 from support import SPECIAL
 
 from official_bert.io import files
+from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import corpus
 from official_bert.pretraining_data.settings import Settings
 
@@ -16,8 +16,9 @@ DOCUMENTS = [["a b"], ["c", "b"], ["a"], ["d a", "b"]]
 
 @pytest.fixture
 def settings(make_vocab):
-    options = {"vocab_file": make_vocab(*TOKENS), "do_lower_case": True}
-    return Settings(types.SimpleNamespace(**options))
+    unused = dict.fromkeys(("input_file", "output_file"), "none")
+    vocab_file = make_vocab(*TOKENS)
+    return Settings(CreatePretrainingData(vocab_file=vocab_file, **unused))
 
 
 def blocks(settings, lines, size=2048):

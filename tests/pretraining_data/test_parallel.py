@@ -8,6 +8,7 @@ from support import pretraining_records
 from support.pretraining_records import make
 
 from official_bert.inputs import tfrecords
+from official_bert.inputs.record_tokenizer import SUFFIX
 from official_bert.pretraining_data import parallel
 
 TOKENS = ["cat", "sat", "mat", "un", "##happy", "##ly", "dog", "."]
@@ -48,7 +49,8 @@ def test_records_do_not_depend_on_num_workers(inputs, tmp_path, changes):
     )
     assert one_worker == two_workers
     assert len(set(one_worker)) == 3
-    assert sorted(map(str, tmp_path.iterdir())) == names
+    written = [f"{name}{end}" for name in names for end in ("", SUFFIX)]
+    assert sorted(map(str, tmp_path.iterdir())) == written
 
 
 @pytest.mark.parametrize("whole_words", [False, True])

@@ -38,11 +38,11 @@ def test_instances_and_records_equal_the_original(
     settings = Settings(options)
     rng = random.Random(options.random_seed)
 
-    text = generator.read_corpus(settings, inputs)
+    text, summary = generator.read_corpus(settings, inputs)
     instances = generator.create_instances(text, settings, rng)
     batches = generator.feature_batches(instances, text, settings)
     records = instance_records.encode(batches, settings)
-    instance_records.write(records, options, text.num_tokens)
+    instance_records.write(records, settings, summary)
 
     expected = recorded_texts.lines(directory / name / "instances.jsonl.gz")
     for instance, values in zip(instances, expected, strict=True):

@@ -7,6 +7,7 @@ import textwrap
 import pytest
 from support import pretraining_records
 
+from official_bert.errors import InputError
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import sentences
 
@@ -227,3 +228,84 @@ def test_text_of_unknown_words_is_a_warning(make, text, warns, num_workers):
     records = make(text, ["a", "."], num_workers=num_workers)
     messages = [record.getMessage() for record in records]
     assert any("tokens are [UNK]" in line for line in messages) == warns
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_most_frequent_unknown_words_are_named(make, num_workers):
+    text = "a a\n\n" * 74 + "x\nC d e\nc d\nf c x d e\nx g\n"
+    logged = " ".join(
+        record.getMessage()
+        for record in make(text, ["a"], num_workers=num_workers)
+    )
+    # 13 of 161; f and g are rarer.
+    share = "8.1% of the tokens are [UNK], words that the vocabulary lacks"
+    assert re.search(rf"{re.escape(share)}, most often (\w, ){{4}}f\. ", logged)
+    assert {*re.search("often (.*)f", logged)[1].split(", ")} >= {*"cdex"}
+    text = text.replace("a a", "a a a a a a a a a a")
+    logged = make(text, ["a"], num_workers=num_workers)[-5:]
+    assert not any("[UNK]" in record.getMessage() for record in logged)
+
+
+WHOLE_WORDS = {"do_whole_word_mask": True}
+SEPARATED = {**WHOLE_WORDS, "words_are_separated": True}
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "warnings"),
+    [
+        ("กำลังที่ นี่", {}, ["removes vowel signs"]),
+        ("กำลังที่ นี่", {"do_lower_case": False}, []),
+        ("Ça et là, où é", {}, []),
+        ("使用语言", {}, []),
+        ("使用语言", WHOLE_WORDS, ["no effect on Chinese characters"]),
+        ("English, 语", WHOLE_WORDS, []),
+        ("使用 语言", SEPARATED, []),
+    ],
+)
+def test_tokenizer_that_does_not_suit_the_script_is_a_warning(
+    make, text, flags, warnings
+):
+    text = f"{text}\n{text}\n\n{text}\n{text}\n"
+    logged = [r.getMessage() for r in make(text, [], **flags)]
+    starts = ("Lower-casing", "--do_whole")
+    found = [line for line in logged if line.startswith(starts)]
+    for line, warning in zip(found, warnings, strict=True):
+        assert warning in line
+
+
+def test_chinese_words_that_are_not_separated_are_an_error(make):
+    with pytest.raises(
+        InputError, match=r"but there are 12 characters between"
+    ):
+        make("使用语言使用语言使用语言\n" * 2, [], **SEPARATED)
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_separated_chinese_words_are_masked_together(
+    make, tmp_path, num_workers
+):
+    text = "使用 语言，模型  ai\u3000北京\n说\n\n北京 abc说\n"
+    tokens = [*"使用语言，模型北京说", "ai", "abc"]
+    flags = {"num_workers": num_workers, "nsp": "none", "dupe_factor": 40}
+    flags |= {"masked_lm_prob": 0.3, "do_lower_case": True}
+    make(text, tokens, masking="dynamic", **SEPARATED, **flags)
+    found = pretraining_records.parse(tmp_path / "out", 32, 5, is_dynamic=True)
+    rows = {tuple(row[row > 0]) for row in found["word_starts"]}
+    # 使 用 语 言 ， 模 型 ai 北 京 说, and 北 京 abc 说
+    first = (1, 1, 3, 3, 5, 6, 6, 8, 9, 9, 11)
+    assert rows == {first, (1, 1, 3, 3)}
+    ids = {tuple(row) for row in found["input_ids"]}
+    make(text, tokens, masking="dynamic", **flags)
+    plain = pretraining_records.parse(tmp_path / "out", 32, 5, is_dynamic=True)
+    assert ids == {tuple(row) for row in plain["input_ids"]}
+
+    make(text, tokens, **SEPARATED, **flags)
+    found = pretraining_records.parse(tmp_path / "out", 32, 5)
+    pairs = [{1, 2}, {3, 4}, {6, 7}, {9, 10}]
+    for positions, mask in zip(
+        found["masked_lm_positions"], found["input_mask"], strict=True
+    ):
+        chosen = {*positions.tolist()}
+        if mask.sum() == 2 + len(first):
+            assert all(len(chosen & pair) != 1 for pair in pairs)
+    assert found["masked_lm_ids"].max() < len(tokens) + 5
