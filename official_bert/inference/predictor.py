@@ -1,5 +1,6 @@
 """Predicts with a fine-tuned model."""
 
+import contextlib
 import itertools
 import os
 import sys
@@ -12,7 +13,7 @@ from absl import logging
 from official_bert.errors import InputError, quoted
 from official_bert.io import files
 from official_bert.options import Predict
-from official_bert.sources import pretrained
+from official_bert.sources import pretrained, task_file
 from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.tasks import engines
 from official_bert.tasks.documents import MAX_SHARE_TRUNCATED
@@ -94,19 +95,22 @@ class Predictor:
     def from_pretrained(
         cls, model: str | os.PathLike[str], *, batch_size: int = 32
     ) -> "Predictor":
-        """Loads a model that was fine-tuned with transformers.
+        """Loads a model that was fine-tuned with transformers, or a run.
 
-        `model` is OWNER/NAME on the Hugging Face Hub, or a directory. Raises
-        `InputError` if the model is not fine-tuned or not supported.
+        `model` is OWNER/NAME on the Hugging Face Hub, or a directory. Run
+        directories are loaded by `from_dir`. Raises `InputError` if the model
+        is not fine-tuned or not supported.
         """
         from official_bert.inference.trained_models import load_huggingface
 
+        if task_file.is_in_run(os.fspath(model)):
+            return cls.from_dir(model, batch_size=batch_size)
         model_files = pretrained.find(model)
         directory = model_files.init_checkpoint
         if not files.exists(os.path.join(directory, huggingface_files.CONFIG)):
             raise InputError(
-                f"{model}: must be a Hugging Face model. For a run directory, "
-                "use `Predictor.from_dir`."
+                f"{model}: must be a fine-tuned Hugging Face model, or the "
+                "--output_dir of a fine-tuning command. Check the path."
             )
         pretrained.download_weights(model, directory)
         return cls(load_huggingface(model_files), batch_size=batch_size)
@@ -147,6 +151,11 @@ class Predictor:
                 "`items` must not be a DataFrame. Pass a column, such as "
                 'df["text"], or df.to_dict("records") for a model with columns.'
             )
+        if self._is_row(items):
+            raise InputError(
+                "`items` must not be a single row of a DataFrame. Pass "
+                "[row.to_dict()]."
+            )
         is_one = isinstance(items, str | bytes | dict)
         if is_one or not isinstance(items, Iterable):
             raise InputError(
@@ -158,6 +167,17 @@ class Predictor:
         )
         while chunk := list(itertools.islice(examples, chunk_size)):
             yield from self.answer(chunk)
+
+    def _is_row(self, items: Any) -> bool:
+        """Whether items are a row of a DataFrame.
+
+        Rows and columns are Series. Only a row can be parsed as an object.
+        """
+        if not (hasattr(items, "to_dict") and hasattr(items, "index")):
+            return False
+        with contextlib.suppress(InputError):
+            return self.parse(items.to_dict(), "row") is not None
+        return False
 
     def read_inputs(self, options: Predict) -> Iterator[Input] | None:
         """Returns `Task.read_inputs`."""

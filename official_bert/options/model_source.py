@@ -124,9 +124,7 @@ class ModelOptions(NamedModel, heading="Model"):
 
     def _fill_from_model(self: _Options, model: str) -> _Options:
         """Fills in the run directory that --model names, or its files."""
-        # KerasHub presets have another task.json.
-        config_file = os.path.join(model, file_names.CONFIG)
-        if files.exists(config_file) and task_file.is_in(model):
+        if task_file.is_in_run(model):
             return self.fill({"model_dir": model})
         return super()._fill_from_model(model)
 

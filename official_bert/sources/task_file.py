@@ -37,6 +37,15 @@ def is_in(directory: str) -> bool:
     return files.exists(path_in(directory))
 
 
+def is_in_run(directory: str) -> bool:
+    """Whether a directory is that of a fine-tuning run.
+
+    KerasHub presets have another `task.json`.
+    """
+    config = os.path.join(directory, file_names.CONFIG)
+    return is_in(directory) and files.exists(config)
+
+
 def read(directory: str) -> dict[str, Any]:
     """Returns the content of `task.json` in a directory.
 

@@ -173,9 +173,11 @@ def _write_table(
     rows = [(*names, f"best {metric}", "mean", "deviation", "runs")]
     for values, group in _ranked(results, metric):
         scores = [result[metric] for _, result in group]
-        deviation = statistics.stdev(scores) if len(scores) > 1 else 0.0
-        numbers = (max(scores), statistics.mean(scores), deviation)
+        numbers = [max(scores), statistics.mean(scores)]
+        if len(scores) > 1:
+            numbers.append(statistics.stdev(scores))
         cells = [f"{number:.4f}" for number in numbers]
+        cells += ["-"] * (len(scores) == 1)
         rows.append((*values, *cells, str(len(scores))))
     text = tables.to_tsv(rows)
     path = os.path.join(directory, file_names.SWEEP_TABLE)

@@ -74,6 +74,16 @@ def test_answers_equal_those_of_do_predict(trained):
     assert [int(a["label"]) for a in found] == [*expected.argmax(axis=1)]
 
 
+class Series:
+    """The parts of a pandas Series that matter here."""
+
+    def __init__(self, values):
+        self.index, self.to_dict = list(values), lambda: values
+
+    def __iter__(self):
+        return iter(self.to_dict().values())
+
+
 def test_items_must_be_a_list_or_an_array(predictor):
     for items in ("good", b"good", {"text_a": "good"}, None, 5):
         with pytest.raises(InputError, match="`items` must be a list"):
@@ -81,9 +91,20 @@ def test_items_must_be_a_list_or_an_array(predictor):
     table = types.SimpleNamespace(columns=["text"])
     with pytest.raises(InputError, match=r'a column, such as df\["text"\]'):
         predictor(table)
+    # pandas has one type for rows and columns.
+    row, column = Series({"text": "good", "label": 1}), Series({0: "good"})
+    with pytest.raises(InputError, match=r"Pass \[row\.to_dict\(\)\]"):
+        predictor(row)
+    assert predictor(column) == predictor(["good"])
     pairs = np.array([["good cat", "bad dog"], ["red sun", "rain"]])
     for array in (pairs, pairs[0]):
         assert predictor(array) == predictor(array.tolist())
+
+
+def test_from_pretrained_also_loads_a_run_directory(trained):
+    texts = sentences(5, 2)
+    expected = Predictor.from_dir(trained)(texts)
+    assert Predictor.from_pretrained(str(trained))(texts) == expected
 
 
 def test_directory_instead_of_a_model_is_an_error(trained):

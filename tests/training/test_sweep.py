@@ -358,3 +358,4 @@ def test_diverged_run_fails_and_the_others_are_in_the_table(tmp_path):
     assert f"--model_dir={tmp_path}/out/learning_rate=0.01 " in done.stdout
     (_, *lines), _ = read_table(options)
     assert [line[0] for line in lines] == ["0.01"]
+    assert lines[0][3:] == ["-", "1"]  # One run has no deviation.

@@ -166,7 +166,8 @@ def require_readable(path: str) -> None:
     if path.endswith((".keras", ".weights.h5")):
         raise InputError(
             f"{path} is a Keras file. Pass a directory: a KerasHub preset, a "
-            "transformers model or a TF1 checkpoint."
+            "transformers model or a TF1 checkpoint. In Python, Keras loads "
+            "the file, after `from official_bert import Bert`."
         )
     if reason := _UNSUPPORTED.get(os.path.splitext(path)[1]):
         raise InputError(
