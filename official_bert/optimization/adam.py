@@ -28,12 +28,17 @@ class AdamWeightDecay:
         v <- 0.999 v + 0.001 g^2
         w <- w - r (m / (sqrt(v) + 1e-6) + 0.01 w)
 
+    With `corrects_bias`, m / (1 - 0.9^t) and v / (1 - 0.999^t) take the place
+    of m and v in the last line. t is the step, counted from 1.
+
     Create it in the strategy's scope.
 
     Args:
         exclude_from_weight_decay: Case-sensitive regular expressions. Weights
             whose path contains a match do not decay.
         clip_norm: Maximum global norm of the gradients; None: no clipping.
+        corrects_bias: Whether to correct the moments, which start at 0, as Adam
+            does and the original implementation does not.
         rate_scales: {path: factor of the learning rate}; 1 for other paths.
 
     Attributes:
@@ -53,6 +58,7 @@ class AdamWeightDecay:
     epsilon: float = 1e-6
     exclude_from_weight_decay: Sequence[str] = _NO_DECAY
     clip_norm: float | None = 1.0
+    corrects_bias: bool = False
     rate_scales: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -189,6 +195,10 @@ class AdamWeightDecay:
 
     def _direction(self, m: Any, v: Any) -> Any:
         """Returns the update before weight decay and learning rate."""
+        if self.corrects_bias:
+            steps = tf.cast(self.step + 1, tf.float32)
+            m = m / (1.0 - tf.pow(self.beta_1, steps))
+            v = v / (1.0 - tf.pow(self.beta_2, steps))
         return m / (tf.sqrt(v) + self.epsilon)
 
     def _adapted_rate(self, rate: Any, weight: Any, update: Any) -> Any:

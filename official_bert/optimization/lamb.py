@@ -32,13 +32,7 @@ class Lamb(AdamWeightDecay):
     moments: ClassVar = ("lamb_m", "lamb_v")
 
     clip_norm: float | None = None
-
-    def _direction(self, m: Any, v: Any) -> Any:
-        steps = tf.cast(self.step + 1, tf.float32)
-        return super()._direction(
-            m / (1.0 - tf.pow(self.beta_1, steps)),
-            v / (1.0 - tf.pow(self.beta_2, steps)),
-        )
+    corrects_bias: bool = True
 
     def _adapted_rate(self, rate: Any, weight: Any, update: Any) -> Any:
         weight_norm, update_norm = tf.norm(weight), tf.norm(update)

@@ -1,4 +1,4 @@
-"""Freezing and learning rates that depend on the layer of a weight."""
+"""Freezing, initial values and learning rates by the layer of a weight."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,6 +21,20 @@ def _frozen_prefixes(freeze: str) -> Iterator[str]:
         first, _, last = part.partition("-")
         for number in range(int(first), int(last or first) + 1):
             yield f"bert/encoder/layer_{number}/"
+
+
+def top_weights(
+    weights: Iterable[Any], num_layers: int, num_hidden_layers: int
+) -> list[str]:
+    """Returns the paths of the weights of the top layers and the pooler.
+
+    Returns [] if `num_layers` is 0.
+    """
+    numbers = range(num_hidden_layers - num_layers, num_hidden_layers)
+    prefixes = [f"bert/encoder/layer_{number}/" for number in numbers]
+    if prefixes:
+        prefixes.append("bert/pooler/")
+    return [w.path for w in weights if w.path.startswith(tuple(prefixes))]
 
 
 def rate_scales(

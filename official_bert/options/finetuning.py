@@ -69,6 +69,12 @@ class FinetuningOptions(TrainingOptions, heading="Training", common=False):
         "Each layer learns at this fraction of the rate above it.",
         1.0,
     )
+    reinit_layers: int = non_negative(
+        "Initialize this number of top layers, and the pooler, randomly (Zhang "
+        "et al., 2021); 0: none.",
+        0,
+        with_module=False,
+    )
     pad_to: str = choice(
         "max: pad training batches to --max_seq_length. bucket: batch examples "
         "of similar length, which is faster, but changes their order.",
@@ -281,6 +287,11 @@ class FinetuningOptions(TrainingOptions, heading="Training", common=False):
             if not int(first) <= int(last or first) < num_hidden_layers:
                 message = f"must name layers from 0 to {num_hidden_layers - 1}."
                 raise self.error("freeze", message)
+        if self.reinit_layers > num_hidden_layers:
+            message = (
+                f"must be at most {num_hidden_layers}, the model's layers."
+            )
+            raise self.error("reinit_layers", message)
 
     def _check_export(self) -> None:
         if self.export_text and not self.export_openvino:

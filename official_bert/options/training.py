@@ -149,6 +149,16 @@ class TrainingOptions(
         "adamw|lamb",
         inherited=False,
     )
+    adam_bias_correction: bool = switch(
+        "Correct the bias of AdamW's moments in the first steps, which the "
+        "original implementation does not do.",
+        inherited=False,
+    )
+    lr_schedule: str = choice(
+        "The learning rate after the warm-up.",
+        "linear|cosine|constant",
+        inherited=False,
+    )
     seed: int = option(
         "Seed of initial weights, data order and dropout.",
         12345,

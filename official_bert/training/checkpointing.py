@@ -62,6 +62,9 @@ def load_initial(
         for name in left_out:
             variables.pop(name, None)
         patterns = _patterns(options, may_initialize)
+        if left_out:
+            names = "|".join(map(re.escape, left_out))
+            patterns["may_skip"] += f"|^({names})$"
         loaded = loading.load(
             variables,
             options.init_checkpoint,

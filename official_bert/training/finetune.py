@@ -113,9 +113,16 @@ class FinetuningRun:
                 self.model,
                 options,
                 may_initialize=_TASK_WEIGHTS,
-                left_out=output_layer.weights_to_initialize(
-                    self.task, options.model_files
-                ),
+                left_out=[
+                    *output_layer.weights_to_initialize(
+                        self.task, options.model_files
+                    ),
+                    *layerwise.top_weights(
+                        self.model.trainable_variables,
+                        options.reinit_layers,
+                        self.model.config.num_hidden_layers,
+                    ),
+                ],
             )
             _warn_of_untrained_positions(checkpoint, options.max_seq_length)
         elif not isinstance(self.model.bert, HubBert):
@@ -333,5 +340,8 @@ def _make_schedule(
         )
     num_warmup_steps = int(num_train_steps * options.warmup_proportion)
     return LinearWarmupDecay(
-        options.learning_rate, num_train_steps, num_warmup_steps
+        options.learning_rate,
+        num_train_steps,
+        num_warmup_steps,
+        options.lr_schedule,
     )

@@ -56,11 +56,14 @@ class Trainer:
     rate_scales: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        kind = Lamb if self.options.optimizer == "lamb" else AdamWeightDecay
+        is_lamb = self.options.optimizer == "lamb"
         is_float16 = self.options.mixed_precision == "float16"
         with self.strategy.scope():
-            self.optimizer = kind(
-                self.trained, self.schedule, rate_scales=self.rate_scales
+            self.optimizer = (Lamb if is_lamb else AdamWeightDecay)(
+                self.trained,
+                self.schedule,
+                corrects_bias=is_lamb or self.options.adam_bias_correction,
+                rate_scales=self.rate_scales,
             )
             self.loss_scale = LossScale() if is_float16 else None
 

@@ -358,7 +358,9 @@ def _make_schedule(options: RunPretraining) -> LinearWarmupDecay:
             f"training of {num_steps} steps. Set --num_warmup_steps="
             f"{num_steps // 10}"
         )
-    return LinearWarmupDecay(options.learning_rate, num_steps, num_warmup)
+    return LinearWarmupDecay(
+        options.learning_rate, num_steps, num_warmup, options.lr_schedule
+    )
 
 
 def mean_metrics(

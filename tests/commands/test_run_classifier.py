@@ -369,6 +369,24 @@ def test_flags_set_schedule_seed_and_rates_of_layers(folder, monkeypatch):
     assert seen["scales"]["output_weights"] == 1.0
 
 
+def test_reinitialized_layers_start_from_random_weights(
+    folder, trained, tmp_path
+):
+    flags = {"init_checkpoint": checkpoints.latest(str(trained))}
+    flags |= {"reinit_layers": 1, "num_train_epochs": 0.1}
+    flags |= {"adam_bias_correction": True, "lr_schedule": "constant"}
+    flags |= {"learning_rate": 1e-3, "warmup_proportion": 0.0}
+    output = run(folder, tmp_path / "out", do_train=True, **flags)
+    loaded, start, end = weights(trained), weights(output, 0), weights(output)
+    changed = {n for n in start if not np.array_equal(start[n], loaded.get(n))}
+    top = {n for n in random_weights() if re.match(r"bert/(.*_1/|pooler/)", n)}
+    assert changed - top == {n for n in start if "adam_" in n} | {"global_step"}
+    assert top < changed
+    # The first bias-corrected update of Adam is the learning rate.
+    update = np.abs(end["output_bias"] - start["output_bias"])
+    np.testing.assert_allclose(update, 1e-3, rtol=1e-2)
+
+
 SHORT = {"nsp": "none", "max_seq_length": 16}
 
 

@@ -1,3 +1,4 @@
+import functools
 import json
 import types
 
@@ -88,6 +89,21 @@ def test_learning_rate_equals_the_original_formula(num_warmup_steps):
         assert found[14] == pytest.approx(0.00933, abs=5e-6)
 
 
+@pytest.mark.parametrize(
+    ("decay", "expected"),
+    [
+        # transformers' get_cosine_schedule_with_warmup(num_warmup_steps=2).
+        ("cosine", [0, 0.05, 0.1, 0.05 + 0.05 / 2**0.5, 0.05, 0, 0]),
+        ("constant", [0, 0.05, 0.1, 0.1, 0.1, 0.1, 0.1]),
+    ],
+)
+def test_other_kinds_of_decay_start_at_the_peak(decay, expected):
+    schedule = LinearWarmupDecay(0.1, 10, num_warmup_steps=2, decay=decay)
+    steps = [0, 1, 2, 4, 6, 10, 11]
+    found = [float(schedule(tf.constant(step, tf.int64))) for step in steps]
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
+
+
 def test_schedule_works_in_an_optimizer_of_keras():
     schedule = LinearWarmupDecay(0.1, num_train_steps=10, num_warmup_steps=2)
     optimizer = keras.optimizers.SGD(schedule)
@@ -106,11 +122,19 @@ def adam_update(w, m, v, t):
     return m / (np.sqrt(v) + 1e-6) + 0.01 * w
 
 
+def corrected_adam_update(w, m, v, t):
+    """Algorithm 1 of Kingma and Ba, with decoupled weight decay."""
+    return m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.999**t)) + 1e-6) + 0.01 * w
+
+
 def lamb_update(w, m, v, t, decay=0.01):
     """Algorithm 2 of the paper; biases have neither decay nor trust ratio."""
-    update = m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.999**t)) + 1e-6) + decay * w
+    update = corrected_adam_update(w, m, v, t) + (decay - 0.01) * w
     ratio = np.linalg.norm(w) / np.linalg.norm(update) if decay else 1.0
     return ratio * update
+
+
+CorrectedAdam = functools.partial(AdamWeightDecay, corrects_bias=True)
 
 
 def lamb_update_of_biases(*arguments):
@@ -122,6 +146,7 @@ def lamb_update_of_biases(*arguments):
     ("kind", "path", "update", "num_train_steps"),
     [
         (AdamWeightDecay, "a/kernel", adam_update, 10),
+        (CorrectedAdam, "a/kernel", corrected_adam_update, 10),
         (Lamb, "a/kernel", lamb_update, 20),
         (Lamb, "a/LayerNorm/beta", lamb_update_of_biases, 20),
     ],
@@ -140,7 +165,7 @@ def test_optimizer_equals_its_formula_for_gradients_of_any_scale(
         g = random.standard_normal((3, 4)) * scale
         norm, _ = apply([tf.constant(g, tf.float32)])
         np.testing.assert_allclose(norm, np.linalg.norm(g), rtol=1e-6)
-        if kind is AdamWeightDecay:
+        if kind is not Lamb:
             g = g / max(1, np.linalg.norm(g))
         m = 0.9 * m + 0.1 * g
         v = 0.999 * v + 0.001 * g**2
@@ -191,6 +216,17 @@ def test_frozen_weights_are_left_out(freeze, trained):
     weights = [types.SimpleNamespace(path=path) for path in PATHS]
     found = layerwise.unfrozen(weights, freeze)
     assert [w.path for w in found] == [PATHS[i] for i in trained]
+
+
+@pytest.mark.parametrize(
+    ("num_layers", "reset"), [(0, []), (2, [3, 4]), (11, [1, 2, 3, 4])]
+)
+def test_top_weights_are_those_of_the_top_layers_and_the_pooler(
+    num_layers, reset
+):
+    weights = [types.SimpleNamespace(path=path) for path in PATHS]
+    found = layerwise.top_weights(weights, num_layers, 11)
+    assert found == [PATHS[i] for i in reset]
 
 
 def test_rate_scales_decrease_from_the_top_layer_to_the_embeddings():
