@@ -178,10 +178,10 @@ def _answer(
     if len(answers) != 1:
         remedy = "Remove all but one."
         if not answers:
-            remedy = (
-                "Questions without an answer need `is_impossible`: true and "
-                "--version_2_with_negative."
-            )
+            remedy = "Questions without an answer need `is_impossible`: true"
+            if not version_2_with_negative:
+                remedy += " and --version_2_with_negative"
+            remedy += "."
         raise InputError(
             f"{where}: must have exactly one answer for training. Received: "
             f"{len(answers)}. {remedy}"
