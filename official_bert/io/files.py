@@ -11,6 +11,7 @@ import contextlib
 import gzip
 import hashlib
 import os
+import re
 import shlex
 import shutil
 import tempfile
@@ -134,6 +135,15 @@ def expand(patterns: str) -> list[str]:
                 f"it, for example '{name.rstrip('/')}/*'."
             )
     return names
+
+
+def named(value: str) -> list[str]:
+    """Returns the file of this name; otherwise `expand`, if it has a pattern.
+
+    A value with neither commas nor patterns is returned, even without a file.
+    """
+    has_several = re.search(r"[,*?\[]", value) and not exists(value)
+    return expand(value) if has_several else [value]
 
 
 def is_file(path: str) -> bool:

@@ -282,34 +282,62 @@ def plain_number(cell: Any) -> float | None:
 
 
 def read(
-    path: str,
+    paths: str | Sequence[str],
     file_format: str,
     *,
     has_header: bool = True,
     flags: Mapping[str, str] = {},
 ) -> Iterator[Row]:
-    """Yields the rows of a table; for `flags` see `Row`.
+    """Yields the rows of a table, or of several ones with the same columns.
+
+    For `flags` see `Row`.
 
     In `tsv`, tabs separate the cells, which may be quoted; see `io/tsv.py`. In
     `csv`, a cell in double quotes may contain commas, line breaks and doubled
     quotes; semicolons may separate the cells, see `_delimiter`. In `jsonl`,
     every line is a JSON object. Raises `InputError` for other files.
     """
-    files.require(path, "The table")
-    if file_format == "jsonl":
-        rows = _read_objects(path)
-    else:
-        numbered, advice = _read_csv(path), _QUOTE_SEPARATORS
-        if file_format == "tsv":
-            numbered, advice = tsv.read(path)
-        rows = _number_cells(path, numbered, advice)
-        if has_header:
-            rows = name_columns(rows)
+    paths = [paths] if isinstance(paths, str) else paths
+    rows: Iterator[Row] = itertools.chain.from_iterable(
+        _read(path, file_format) for path in paths
+    )
+    if file_format != "jsonl":
+        rows = name_columns(rows) if has_header else _equally_wide(rows)
     row = None
     for row in rows:
         yield row._replace(flags=flags)
     if row is None:
-        raise no_examples(path)
+        raise no_examples(", ".join(paths))
+
+
+def _read(path: str, file_format: str) -> Iterator[Row]:
+    """Yields the rows of a file; columns have numbers, except in JSON."""
+    files.require(path, "The table")
+    if file_format == "jsonl":
+        return _read_objects(path)
+    numbered, advice = _read_csv(path), _QUOTE_SEPARATORS
+    if file_format == "tsv":
+        numbered, advice = tsv.read(path)
+    return _number_cells(path, numbered, advice)
+
+
+def _equally_wide(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yields rows without a header; requires the same width in all files."""
+    first = None
+    for row in rows:
+        first = first or row
+        if row.columns != first.columns:
+            raise _other_columns(row, [*first.cells.values()], first.path)
+        yield row
+
+
+def _other_columns(row: Row, names: Sequence[str], path: str) -> InputError:
+    """Returns the error for the first row of a file with other columns."""
+    return InputError(
+        f"{row.where}: must have the same columns as {path}, here "
+        f"{listed(names)}. Received: {listed(row.cells.values())}. Several "
+        "files must have the same header, or none."
+    )
 
 
 def by_number(cells: Iterable[str]) -> dict[str, str]:
@@ -435,18 +463,25 @@ def _number_cells(
 
 
 def name_columns(rows: Iterable[Row]) -> Iterator[Row]:
-    """Yields rows below the first one, which names their columns."""
-    rows = iter(rows)
-    header = next(rows, None)
-    if header is None:
-        return
-    names = [cell.strip() for cell in header.cells.values()]
-    if names.count("") > 1:  # Uses the names that pandas gives.
-        names = [name or f"Unnamed: {i}" for i, name in enumerate(names)]
-    _require_different(header.where, names)
+    """Yields rows; the first one of each file names the columns.
+
+    Raises `InputError` if several files have different names of columns.
+    """
+    path = first_path = ""
+    names: list[str] = []
     for row in rows:
-        by_name = dict(zip(names, row.cells.values(), strict=True))
-        yield row._replace(cells={**row.cells, **by_name}, columns=names)
+        if row.path == path:
+            by_name = dict(zip(names, row.cells.values(), strict=True))
+            yield row._replace(cells={**row.cells, **by_name}, columns=names)
+            continue
+        path, others = row.path, names
+        names = [cell.strip() for cell in row.cells.values()]
+        if names.count("") > 1:  # Uses the names that pandas gives.
+            names = [name or f"Unnamed: {i}" for i, name in enumerate(names)]
+        _require_different(row.where, names)
+        if first_path and names != others:
+            raise _other_columns(row, others, first_path)
+        first_path = first_path or path
 
 
 def _require_different(where: str, names: Sequence[str]) -> None:

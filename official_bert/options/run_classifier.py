@@ -3,7 +3,7 @@
 import os
 from typing import Any, TypeVar
 
-from official_bert.errors import InputError
+from official_bert.errors import InputError, listed
 from official_bert.io import files, json_files, tables
 from official_bert.options import sweep_values
 from official_bert.options.checks import (
@@ -74,10 +74,10 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         in_sweep=False,
     )
     train_file: str | None = optional_path(
-        "Own data: a .csv, .tsv or .jsonl file, also .gz, instead of "
-        "--task_name and --data_dir. Implies --do_train, --do_eval and, "
-        "by default, --pad_to=bucket. Flags of own data that you omit are "
-        "detected.",
+        "Own data: .csv, .tsv or .jsonl files, also .gz, separated by commas "
+        "or as a pattern, instead of --task_name and --data_dir. Implies "
+        "--do_train, --do_eval and, by default, --pad_to=bucket. Flags of own "
+        "data that you omit are detected.",
         common=True,
         on_resume="input",
     )
@@ -216,9 +216,9 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
             raise self.error("train_file", message)
         if self.do_predict and not self.test_file:
             raise self.error("do_predict", "needs --test_file. Add it.")
-        for name in [f"{split}_file" for split in self.used_splits]:
-            if self.is_set(name):
-                self.require(name, seekable_file)
+        for split in self.used_splits:
+            if self.is_set(f"{split}_file"):
+                self._check_own_files(split)
         is_evaluated = self.sweep or "dev" in self.used_splits
         if is_evaluated and not self.dev_file:
             self._check_held_out()
@@ -243,7 +243,7 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         if "train_file" not in self.given:
             return options
         train_file = str(options.train_file)
-        file_format = tables.format_of(train_file)
+        file_format = tables.format_of(files.named(train_file)[0])
         if not file_format and not options.task_name:
             ending = os.path.splitext(train_file)[1].lower()
             raise InputError(
@@ -268,6 +268,22 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
     def _has_model_files(self) -> bool:
         """Whether options name the files of the model."""
         return bool(self.bert_config_file)
+
+    def _check_own_files(self, split: str) -> None:
+        """Checks that the tables of a split can be read together."""
+        name, paths, seen = f"{split}_file", self.own_files(split), set()
+        for path in paths:
+            message = seekable_file(path)
+            if message and len(paths) > 1:
+                message = f"names {path}, which {message}"
+            elif os.path.realpath(path) in seen:
+                message = f"names {path} twice. Name each file once."
+            if message:
+                raise self.error(name, message)
+            seen.add(os.path.realpath(path))
+        if len({*map(tables.format_of, paths)}) > 1:
+            message = "must name files with the same ending. Received: "
+            raise self.error(name, f"{message}{listed(paths)}.")
 
     def _check_held_out(self) -> None:
         """Checks the examples that training holds out, or held out earlier.
@@ -305,13 +321,19 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
     def own_file(self, split: str) -> str:
         """Returns the user's `train`, `dev` or `test` file.
 
-        With --train_file, but without --dev_file, `dev` is the file of held-out
-        examples that training writes.
+        This may be several, see `own_files`. With --train_file, but without
+        --dev_file, `dev` is the file of held-out examples that training writes.
         """
         if self.train_file:
             held_out = os.path.join(self.output_dir, file_names.HELD_OUT)
             return getattr(self, f"{split}_file") or held_out
         return os.path.join(self.data_dir, f"{split}.{self.resolved_task}")
+
+    def own_files(self, split: str) -> list[str]:
+        """Returns the files that `own_file` names."""
+        is_flag = self.train_file and getattr(self, f"{split}_file")
+        path = self.own_file(split)
+        return files.named(path) if is_flag else [path]
 
     def own_format(self, split: str) -> str:
         """Returns tsv, csv or jsonl, the format of `own_file`."""

@@ -82,10 +82,12 @@ def step_of(name: str) -> int:
 def variant(path: str) -> str:
     """Returns the end of the names of results for a file: `_test` for test.csv.
 
-    `OF_MODEL` and `RESULTS` recognize these names.
+    The names of several files are joined. `OF_MODEL` and `RESULTS` recognize
+    the results.
     """
-    stem = os.path.basename(path).partition(".")[0]
-    return "_" + re.sub(r"\W+", "_", stem)
+    names = map(os.path.basename, path.split(","))
+    stems = "_".join(name.partition(".")[0] for name in names)
+    return "_" + re.sub(r"\W+", "_", stems)[:100]
 
 
 def records(split: str) -> str:

@@ -74,7 +74,7 @@ def detect_omitted(options: _Options) -> tuple[_Options, list[Row]]:
 def read_rows(options: RunClassifier, split: str) -> Iterator[Row]:
     """Yields the rows of the user's `train`, `dev` or `test` file."""
     return tables.read(
-        options.own_file(split),
+        options.own_files(split),
         options.own_format(split),
         has_header=options.reads_header,
         flags=_flags_of_columns(options),
@@ -106,7 +106,9 @@ def _read_with_header(
     if options.has_header is not None:
         return options, list(read_rows(options, split))
     rows = list(read_rows(options.replace(has_header=False), split))
-    has_header = _detect_header(options, rows[:_SAMPLE_SIZE], has_names)
+    # Several files have the same header, or none.
+    sample = [r for r in rows[:_SAMPLE_SIZE] if r.path == rows[0].path]
+    has_header = _detect_header(options, sample, has_names)
     if has_header:
         rows = list(tables.name_columns(rows))
         if not rows:

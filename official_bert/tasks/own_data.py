@@ -63,6 +63,9 @@ class OwnData(DataSet):
     def path(self, split: str) -> str:
         return self.options.own_file(split)
 
+    def paths(self, split: str) -> list[str]:
+        return self.options.own_files(split)
+
     @property
     def input_ending(self) -> str:
         """The format of the training file."""
@@ -92,8 +95,9 @@ class OwnData(DataSet):
         labels = {*self.label_columns}
         expected: list[str] = []
         for split in options.used_splits:
-            path = self.path(split)
-            if options.own_format(split) == "jsonl" or not files.exists(path):
+            path, paths = self.path(split), self.paths(split)
+            exist = all(map(files.exists, paths))
+            if options.own_format(split) == "jsonl" or not exist:
                 continue
             cells = next(self.rows(split)).cells
             names = [name for name in cells if name.isdecimal() == by_number]
@@ -108,9 +112,15 @@ class OwnData(DataSet):
                 )
 
     def guid(self, row: Row, split: str) -> str:
-        """Returns the cell of `--id_column`; by default, split and line."""
+        """Returns the cell of `--id_column`; by default, split and place."""
         column = self.options.id_column
-        return f"{split}-{row.line}" if column is None else row.name(column)
+        if column is not None:
+            return row.name(column)
+        return f"{split}-{self.place(row, split)}"
+
+    def place(self, row: Row, split: str) -> str:
+        """Returns the line of a row; with several files, FILE:LINE."""
+        return str(row.line) if row.path == self.path(split) else row.where
 
     @abc.abstractmethod
     def label(self, row: Row) -> Any:

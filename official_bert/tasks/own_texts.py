@@ -6,7 +6,6 @@ import functools
 import itertools
 import json
 import math
-import os
 import random
 import statistics
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -276,12 +275,12 @@ class OwnTexts(OwnData):
         if not self.options.do_train and split == "dev":
             record = RunDirectory(self.options.output_dir).read_record()
             trained_on = record.fingerprints.get("training data", [])
-            path = self.path(split)
-            if files.fingerprint(path) in trained_on:
-                logging.warning(
-                    f"{path} is the training data, so the metrics overestimate "
-                    "the model"
-                )
+            for path in self.paths(split):
+                if files.fingerprint(path) in trained_on:
+                    logging.warning(
+                        f"{path} is the training data, so the metrics "
+                        "overestimate the model"
+                    )
         training_texts = {example.texts for example in self.training}
         repeated = [
             e.guid
@@ -331,7 +330,7 @@ class OwnTexts(OwnData):
                 )
                 examples.append(example)
             except InputError as error:
-                errors[row.line] = str(error)
+                errors[self.place(row, split)] = str(error)
         if errors:
             message = next(iter(errors.values()))
             if len(errors) > 1:
@@ -377,8 +376,9 @@ class OwnTexts(OwnData):
         ):
             ids, labels = [example.guid], [example.label, prediction]
             if options.id_column is None:
-                split, _, line = example.guid.partition("-")
-                ids = [os.path.basename(self.path(split)), line]
+                split, _, place = example.guid.partition("-")
+                file, _, line = place.rpartition(":")
+                ids = [file or self.path(split), line]
             if options.task_type == "multilabel":
                 labels = [*map(",".join, labels)]
             texts = example.texts[: len(names)]

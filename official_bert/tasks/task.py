@@ -74,6 +74,10 @@ class DataSet(abc.ABC):
     def path(self, split: str) -> str:
         """Returns the path of a split; raises `InputError` without a file."""
 
+    def paths(self, split: str) -> list[str]:
+        """Returns the paths of a split, which may have several files."""
+        return [self.path(split)]
+
     @abc.abstractmethod
     def read(self, split: str) -> Examples:
         """Reads one split; raises `InputError` for a malformed file."""

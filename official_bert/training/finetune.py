@@ -287,10 +287,10 @@ def _describe(task: Task, options: FinetuningOptions) -> dict[str, Any]:
 
 def data_files(task: Task, options: FinetuningOptions) -> dict[str, list[str]]:
     """Returns the files that must not change when a run resumes."""
-    paths = {"training data": [task.data.path("train")]}
+    paths = {"training data": task.data.paths("train")}
     holds_out = isinstance(options, RunClassifier) and options.holds_out
     if options.eval_every and not holds_out:
-        paths["evaluation data"] = [task.data.path("dev")]
+        paths["evaluation data"] = task.data.paths("dev")
     return paths
 
 

@@ -1,6 +1,8 @@
 """Decides whether training resumes or replaces the run in `output_dir`."""
 
 import dataclasses
+import glob
+import itertools
 import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -216,8 +218,12 @@ def _require_no_inputs(options: TrainingOptions, paths: list[str]) -> None:
     for name in options.names(on_resume="input"):
         if not (value := getattr(options, name)):
             continue
-        source = os.path.realpath(value)
-        for path in map(os.path.realpath, paths):
+        several = itertools.chain.from_iterable(
+            map(glob.glob, value.split(","))
+        )
+        sources = map(os.path.realpath, [value, *several])
+        real_paths = map(os.path.realpath, paths)
+        for source, path in itertools.product(sources, real_paths):
             # A file, the prefix of a checkpoint, or a directory.
             if f"{path}/".startswith((f"{source}/", f"{source}.")):
                 raise options.error(

@@ -130,6 +130,36 @@ def test_row_of_tsv_with_a_line_break_is_reported_with_its_likely_cause(
             read(tmp_path, f"text\tlabel\n{text}", "tsv")
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "has_header", "received"),
+    [
+        ("b,a\n1,2\n", "b,a\n3,4\n", True, None),
+        ("b,a\n1,2\n", "b;a\n3;4\n", True, None),
+        ("1,2\n", "3,4\n", False, None),
+        ("b,a\n1,2\n", "a,b\n3,4\n", True, "a, b"),
+        ("b,a\n1,2\n", "3,4\n", True, "3, 4"),
+        ("1,2\n", "3\n", False, "3"),
+    ],
+)
+def test_several_tables_must_have_the_same_columns(
+    tmp_path, first, second, has_header, received
+):
+    paths = [str(tmp_path / name) for name in ("y.csv", "x.csv")]
+    for path, text in zip(paths, (first, second), strict=True):
+        with open(path, "w") as file:
+            file.write(text)
+    if received is None:
+        rows = [*tables.read(paths, "csv", has_header=has_header)]
+        assert [[row.cells["0"], row.path] for row in rows] == [
+            *(["1", paths[0]], ["3", paths[1]]),
+        ]
+        assert [row.line for row in rows] == [1 + has_header] * 2
+        return
+    message = rf"x\.csv:1: must .* as .*y\.csv, here .*: {received}\."
+    with pytest.raises(InputError, match=message):
+        list(tables.read(paths, "csv", has_header=has_header))
+
+
 JSON_CELLS = (
     '{"a": "x ", "n": 3, "f": 0.5, "t": true, "e": " ", "l": [], "s": "7", '
     f'"two": "a\\nb", "big": {401 * "9"}, '

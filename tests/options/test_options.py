@@ -39,6 +39,8 @@ def directory(tmp_path, monkeypatch):
     (tmp_path / "broken.json").write_text("{\n")
     for name in ("text.txt", "vocab.txt", "a.tfrecord", "model.ckpt.index"):
         (tmp_path / name).touch()
+    for name in ("1.csv", "1.tsv"):
+        (tmp_path / name).touch()
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe.csv")
     monkeypatch.chdir(tmp_path)
@@ -232,6 +234,16 @@ INVALID = [
     (RunClassifier, {**EXPORT, **SWEEP}, "conflicts with --do_export"),
     (RunClassifier, {**EXPORT, "export_dir": "vocab.txt/a"}, "be writable"),
     (RunClassifier, PIPE, "--train_file=pipe.csv .*can be read only once"),
+    *(
+        (RunClassifier, {**PIPE, "train_file": names}, message)
+        for names, message in [
+            ("1.csv,folder/../1.csv", "names folder/../1.csv twice. Name each"),
+            ("./?.csv,1.csv", "names 1.csv twice. Name each file once."),
+            ("x*.csv", r"file 'x\*.csv' does not exist"),
+            ("1.csv,1.tsv", "the same ending. Received: 1.csv, 1.tsv"),
+            ("1.csv,pipe.csv", "names pipe.csv, which must .* only once"),
+        ]
+    ),
     (RunClassifier, LITE, "tflite needs --do_export"),
     (RunClassifier, {"export_dir": "there"}, "=there needs --do_export"),
     (RunSquad, {"train_file": None}, "--do_train needs --train_file"),

@@ -57,6 +57,18 @@ def test_train_file_sets_actions_and_defaults(tmp_path):
     assert found.has_header is True
 
 
+@pytest.mark.parametrize("header", ["review,stars", None])
+def test_header_of_several_files_is_detected(tmp_path, header):
+    for number in range(3):
+        text = table(*REVIEWS[number::3], header=header)
+        (tmp_path / f"{number}.csv").write_text(text, encoding="utf-8")
+    options = parse(tmp_path, f"--train_file={tmp_path}/[0-2].csv")
+    found, rows = detection.detect_omitted(options)
+    assert found.has_header == bool(header)
+    assert found.text_a_column == ("review" if header else "0")
+    assert len(rows) == len(REVIEWS)
+
+
 def test_given_flags_override_detected_values(tmp_path):
     flags = [
         *("--text_column=stars", "--label_column=review", "--pad_to=max"),

@@ -14,6 +14,7 @@ from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
 from official_bert.tasks.own_texts import hold_out
 from official_bert.tasks.text import TextExample
+from official_bert.training import finetune
 
 
 def make(folder, file_format="csv", **flags):
@@ -188,9 +189,35 @@ def test_held_out_rows_keep_all_columns(tmp_path):
         assert row == {"id": str(number), "text": f"a {number}", **others}
 
 
+def test_several_training_files_are_read_as_one(tmp_path):
+    rows = [f"a {i},{i % 2}\n" for i in range(40)]
+    write(tmp_path / "a.csv", "text,label\n" + "".join(rows))
+    for name, part in (("b1", rows[:15]), ("b2", rows[15:])):
+        write(tmp_path / f"{name}.csv", "text,label\n" + "".join(part))
+    one, two = (
+        make(tmp_path, train_file=str(tmp_path / name), do_predict=False)
+        for name in ("a.csv", "b*.csv")
+    )
+    for split in ("train", "dev"):
+        a, b = one.data.read(split), two.data.read(split)
+        assert [e.texts for e in a] == [e.texts for e in b]
+    assert one.data.held_out_files() == two.data.held_out_files()
+    guids = {e.text_a: e.guid for e in b} | {
+        e.text_a: e.guid for e in two.data.read("train")
+    }
+    assert guids["a 20"] == f"train-{tmp_path}/b2.csv:7"
+    options = two.data.options
+    names = [str(tmp_path / f"b{number}.csv") for number in (1, 2)]
+    assert finetune.data_files(two, options) == {"training data": names}
+    write(tmp_path / "b2.csv", "text,label\na,0\nb,\nc,\n")
+    message = r"b2\.csv:3: .*empty.*errors: lines .*b2\.csv:3, .*b2\.csv:4\."
+    with pytest.raises(InputError, match=message):
+        make(tmp_path, train_file=str(tmp_path / "b*.csv"), do_predict=False)
+
+
 ERRORS = """file,line,label,prediction,probability,text
-dev.csv,5,y,n,0.900000,"d, e"
-dev.csv,3,n,y,0.600000,b
+{path},5,y,n,0.900000,"d, e"
+{path},3,n,y,0.600000,b
 """
 MULTILABEL_ERRORS = """text,label,prediction,probability,text
 "d, e",y,n,0.810000,"d, e"
@@ -222,6 +249,7 @@ def test_wrong_answers_are_listed_with_the_most_probable_first(
     task = make(tmp_path, **flags)
     assert task.labels == ("n", "y")
     wrong = task.wrong_answers(task.data.read("dev"), np.array(answers))
+    expected = expected.replace("{path}", str(tmp_path / "dev.csv"))
     assert task.data.errors_table(wrong) == expected
 
 

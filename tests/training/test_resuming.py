@@ -242,6 +242,17 @@ def test_overwriting_does_not_remove_inputs(folder, name, value, message):
     assert contents(folder / "out") == before
 
 
+def test_overwriting_does_not_remove_one_of_several_inputs(folder):
+    shutil.copy(folder / "SST-2" / "train.tsv", folder / "out" / "MRPC.tsv")
+    files = command_lines.files_of_run(folder, "out").items()
+    line = " ".join(f"--{name}={path}" for name, path in files)
+    line += f" --train_file={folder}/SST-2/train.tsv,{folder}/o*/M*.tsv"
+    line += " --text_column=sentence --overwrite_output_dir"
+    options = command_lines.parse(RunClassifier, line)
+    with pytest.raises(InputError, match=r"out/MRPC\.tsv\. Choose another"):
+        run_classifier.main(options)
+
+
 @pytest.mark.slow
 def test_changing_the_held_out_examples_is_an_error(folder):
     files = command_lines.files_of_run(folder, "own").items()
