@@ -21,13 +21,17 @@ _CUT.maxlist = _CUT.maxtuple = _CUT.maxdict = 10
 
 # The modules of optional packages, and their extras in pyproject.toml.
 EXTRAS = {
+    "ai_edge_litert": "tflite",
     "apache_beam": "beam",
     "keras_hub": "keras-hub",
     "livekit.blingfire": "split-sentences",
     "matplotlib": "plots",
+    "nncf": "nncf",
+    "onnxruntime": "onnx",
     "openvino": "openvino",
     "tensorflow_hub": "tfhub",
     "tensorflow_text": "serving-text",
+    "tf2onnx": "onnx",
 }
 
 

@@ -32,7 +32,7 @@ LEVELS = [
     "tasks pretraining_data",
     # Keras and TensorFlow
     "modeling optimization hub inputs.datasets=inputs.records",
-    "inference.forward "
+    "inference.forward export.quantization export.onnx "
     "sources.loading=sources.model=sources.converter=sources.weights="
     f"sources.formats.tf1.checkpoint={WEIGHTS_OF_FORMATS}="
     "runs.checkpoints",

@@ -12,10 +12,11 @@ r"""Converts a model between TF1, Hugging Face, KerasHub and Model Garden.
     --input=/tmp/pretraining_output --output=/tmp/pretrained
 
 Every weight must have a counterpart. The output is read back and compared bit
-for bit. With --to=openvino, outputs of the model are compared instead.
+for bit. With --to=openvino or onnx, outputs of the model are compared instead.
 """
 
 from official_bert.options import ConvertCheckpoint, cli
+from official_bert.options.convert_checkpoint import EXPORTS
 
 
 def main(options: ConvertCheckpoint) -> None:
@@ -29,12 +30,12 @@ def main(options: ConvertCheckpoint) -> None:
         print(converter.strip_optimizer(options))
         return
     model = converter.open_model(options)
-    is_named = options.to in ("tf1", "openvino")
+    is_named = options.to == "tf1" or options.to in EXPORTS
     if is_named and model.description.task is None:
         model = model.with_task(describe_task(model))
-    if options.to == "openvino":
+    if options.to in EXPORTS:
         from official_bert.export import openvino
 
-        print(openvino.convert(model, options.output))
+        print(openvino.convert(model, options.output, options.to))
         return
     print(converter.convert(model, options))

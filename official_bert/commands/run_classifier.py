@@ -18,10 +18,13 @@ If --output_dir has a checkpoint, training resumes from it. Without
 """
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from official_bert.io.tables import Row
 from official_bert.options import RunClassifier, cli
+
+if TYPE_CHECKING:
+    from official_bert.tasks.task import Task
 
 _Options = TypeVar("_Options", bound=RunClassifier)
 
@@ -34,16 +37,10 @@ def main(options: RunClassifier) -> None:
         from official_bert.export import serving
         from official_bert.inference import trained_models
 
-    if options.used_splits:
-        run(options, rows)
+    task = run(options, rows) if options.used_splits else None
     if options.do_export:
-        serving.export(
-            trained_models.load_finetuned(options.output_dir),
-            options.serving_dir,
-            export_text=options.export_text,
-            export_tflite=options.export_tflite,
-            export_openvino=options.export_openvino,
-        )
+        finetuned = trained_models.load_finetuned(options.output_dir)
+        serving.export_run(finetuned, options, task)
 
 
 def resolve(options: _Options) -> tuple[_Options, Sequence[Row]]:
@@ -59,8 +56,11 @@ def resolve(options: _Options) -> tuple[_Options, Sequence[Row]]:
     return own_texts.fit_max_seq_length(options, rows), rows
 
 
-def run(options: RunClassifier, rows: Sequence[Row]) -> None:
-    """Fine-tunes once or, with --sweep, with all combinations of values."""
+def run(options: RunClassifier, rows: Sequence[Row]) -> "Task":
+    """Fine-tunes once or, with --sweep, with all combinations of values.
+
+    Returns the task, with its data.
+    """
     with cli.quiet_imports():
         from official_bert import tasks
         from official_bert.training import finetune, reporting, sweep
@@ -72,3 +72,4 @@ def run(options: RunClassifier, rows: Sequence[Row]) -> None:
     else:
         finetune.finetune(task, options)
         reporting.print_next_command(task, options)
+    return task

@@ -23,6 +23,7 @@ def main(options: RunSquad) -> None:
         from official_bert.tasks.squad import task as squad_task
         from official_bert.training import finetune, reporting
 
+    task = None
     if options.used_splits:
         options.download_weights()
         task = squad_task.make(options)
@@ -30,11 +31,5 @@ def main(options: RunSquad) -> None:
         reporting.print_next_command(task, options)
     if options.do_export:
         trained = trained_models.load_finetuned(options.output_dir)
-        task = squad_task.with_decoding_options(trained.task, options)
-        serving.export(
-            trained._replace(task=task),
-            options.serving_dir,
-            export_text=options.export_text,
-            export_tflite=options.export_tflite,
-            export_openvino=options.export_openvino,
-        )
+        exported = squad_task.with_decoding_options(trained.task, options)
+        serving.export_run(trained._replace(task=exported), options, task)

@@ -1,6 +1,7 @@
-"""Models for OpenVINO, which runs them on CPUs without TensorFlow.
+"""Models for OpenVINO and ONNX Runtime, which run them without TensorFlow.
 
 DIRECTORY/model.xml, model.bin     the network, with float32 weights
+          model.onnx               the same for ONNX
           bert_config.json, vocab.txt, tokenizer_config.json
           task.json                of a fine-tuned model
 
@@ -13,15 +14,20 @@ The inputs are features of any batch size and length, int32 [B, S]: `input_ids`,
     encoder             `layer_0`, ... [B, S, H], and `pooled_output` [B, H]
 """
 
+import functools
 import os
 import tempfile
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from official_bert import tasks
+from official_bert.config import BertConfig
 from official_bert.errors import InputError, short_reason
+from official_bert.export import onnx
+from official_bert.export.quantization import Quantization, quantize_openvino
 from official_bert.inference import openvino_engine
 from official_bert.inference.openvino_engine import OpenVinoEngine
 from official_bert.inputs.schemas import text_schema
@@ -35,6 +41,7 @@ from official_bert.sources import task_file
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.model import Description, Model
 from official_bert.sources.weights import POOLER
+from official_bert.tasks.engines import Engine
 from official_bert.tasks.task import FinetunedModel
 from official_bert.tokenization import FullTokenizer
 
@@ -52,11 +59,15 @@ def require_exportable(finetuned: FinetunedModel) -> None:
         )
 
 
-def write_finetuned(finetuned: FinetunedModel, directory: str) -> float:
+def write_finetuned(
+    finetuned: FinetunedModel,
+    directory: str,
+    quantization: Quantization | None = None,
+) -> float:
     """Writes a fine-tuned model; for the result see `_write`.
 
     In regression, the outputs have the units of the data, so `task.json` has no
-    scale of the targets.
+    scale of the targets. Quantization follows the comparison with TensorFlow.
     """
     require_exportable(finetuned)
     task = task_file.describe(
@@ -64,11 +75,11 @@ def write_finetuned(finetuned: FinetunedModel, directory: str) -> float:
         finetuned.max_seq_length,
         finetuned.tokenizer.do_lower_case,
     )
-    return _write(
-        finetuned.model,
-        _describe(finetuned.model, finetuned.tokenizer, task),
-        directory,
+    description = _describe(finetuned.model, finetuned.tokenizer, task)
+    quantize = quantization and functools.partial(
+        quantize_openvino, finetuned=finetuned, quantization=quantization
     )
+    return _write(finetuned.model, description, directory, quantize=quantize)
 
 
 def write_pretrained(
@@ -89,8 +100,10 @@ def _describe(
     )
 
 
-def convert(model: Model, directory: str) -> str:
+def convert(model: Model, directory: str, to: str) -> str:
     """Writes the model of a checkpoint; returns a report.
+
+    `to` is "openvino" or "onnx".
 
     Raises `InputError` if its head is not supported, or it has no vocabulary.
     """
@@ -109,7 +122,7 @@ def convert(model: Model, directory: str) -> str:
             network = PretrainingModel(description.config)
         else:
             raise InputError(
-                f"{where}: --to=openvino does not support the head {head} "
+                f"{where}: --to={to} does not support the head {head} "
                 "without task.json. To convert only the encoder, add "
                 "--skip='^(cls|output|classifier|qa)'."
             )
@@ -117,7 +130,7 @@ def convert(model: Model, directory: str) -> str:
     for name, variable in variables.items():
         variable.assign(model.read(name))
     has_pooler = any(name.startswith(POOLER) for name in model.stored)
-    gap = _write(network, description, directory, has_pooler)
+    gap = _write(network, description, directory, has_pooler, to)
     num_values = sum(
         variable.shape.num_elements() for variable in variables.values()
     )
@@ -132,6 +145,8 @@ def _write(
     description: Description,
     directory: str,
     has_pooler: bool = True,
+    to: str = "openvino",
+    quantize: Callable[[str], None] | None = None,
 ) -> float:
     """Writes a model; returns how far its outputs differ from TensorFlow's.
 
@@ -159,11 +174,18 @@ def _write(
         autograph=False,
     )
     with files.replacing_directory(directory) as new:
-        _write_network(function, model.variables, new)
+        write_network, make_engine = _TARGETS[to]
+        write_network(function, new)
+        make_new_engine = functools.partial(make_engine, new)
+        gap = _largest_difference(
+            function, make_new_engine, shapes, description.config
+        )
+        if quantize:
+            quantize(new)
         config = description.config.to_json_string()
         files.write_text(os.path.join(new, file_names.CONFIG), config)
         description.write_task_and_tokenizer(new)
-        return _largest_difference(function, shapes, description, new)
+    return gap
 
 
 def _outputs(
@@ -191,10 +213,10 @@ def _outputs(
     return outputs
 
 
-def _write_network(function: Any, variables: Any, directory: str) -> None:
+def _write_network(function: Any, directory: str) -> None:
     openvino = openvino_engine.import_openvino()
     module = tf.Module()
-    module.weights = [variable.value for variable in variables]
+    module.weights = function.get_concrete_function().variables
     path = os.path.join(directory, file_names.OPENVINO)
     with tempfile.TemporaryDirectory(dir=directory) as folder:
         try:
@@ -205,13 +227,20 @@ def _write_network(function: Any, variables: Any, directory: str) -> None:
         openvino.save_model(network, path, compress_to_fp16=False)
 
 
+# {value of `--to`: writes a function to a directory, and makes its engine}
+_TARGETS: dict[str, tuple[Callable[[Any, str], None], Callable[..., Engine]]]
+_TARGETS = {
+    "openvino": (_write_network, OpenVinoEngine),
+    "onnx": (onnx.write_network, onnx.make_engine),
+}
+
+
 def _largest_difference(
     function: Any,
+    make_engine: Callable[[list[str]], Engine],
     shapes: dict[str, Any],
-    description: Description,
-    directory: str,
+    config: BertConfig,
 ) -> float:
-    config = description.config
     length = min(config.max_position_embeddings, 32)
     random = np.random.RandomState(0)
     batch = {}
@@ -221,7 +250,7 @@ def _largest_difference(
         batch[name] = random.randint(0, largest, size, np.int32)
     batch["input_mask"][...] = np.arange(length) < 3 * length // 4
     expected = function(*map(tf.constant, batch.values()))
-    engine = OpenVinoEngine(directory, list(expected))
+    engine = make_engine(list(expected))
     return max(
         float(np.abs(values - expected[name].numpy()).max())
         for name, values in zip(expected, engine(batch), strict=True)

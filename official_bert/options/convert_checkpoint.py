@@ -21,7 +21,8 @@ from official_bert.sources.heads import CLASSIFIERS
 
 _Options = TypeVar("_Options", bound="ConvertCheckpoint")
 
-OPENVINO = "openvino"  # A value of --to, and the package that it needs.
+# {values of --to that cannot be converted back: packages that they need}.
+EXPORTS = {"openvino": ["openvino"], "onnx": ["tf2onnx", "onnxruntime"]}
 
 
 class ConvertCheckpoint(Options, heading="Model"):
@@ -35,10 +36,10 @@ class ConvertCheckpoint(Options, heading="Model"):
     output: str = path_option("The directory to write; new or empty.")
     to: str = option(
         "The output format. tf1: a checkpoint bert_model.ckpt, as released. "
-        "openvino: for prediction on CPUs without TensorFlow.",
+        "openvino, onnx: for prediction without TensorFlow.",
         choices=[
             *(row.name for row in FORMATS.values() if row.is_output),
-            OPENVINO,
+            *EXPORTS,
         ],
     )
     input_format: str = choice(
@@ -107,8 +108,8 @@ class ConvertCheckpoint(Options, heading="Model"):
         detected = self.source.format
         self._check_formats(detected.name)
         row = FORMATS.get(self.to)
-        needed = (detected.package, row.package if row else OPENVINO)
-        for package in filter(None, needed):
+        needed = [row.package] if row else EXPORTS[self.to]
+        for package in filter(None, [detected.package, *needed]):
             self.require("to", checks.installed(package))
         if files.is_remote(self.output):
             raise self.error("output", "must be a local directory.")

@@ -6,7 +6,7 @@ from typing import Any
 
 from absl import logging
 
-from official_bert.errors import InputError
+from official_bert.errors import InputError, missing_package
 from official_bert.io import files, json_files
 from official_bert.options.checks import file_option, installed
 from official_bert.options.flags import (
@@ -153,7 +153,10 @@ class FinetuningOptions(TrainingOptions, heading="Training", common=False):
         "Whether the exported model takes text.", True, **PER_COMMAND
     )
     export_tflite: bool = switch(
-        "Whether to also export model.tflite.", needs="do_export", **PER_COMMAND
+        "Whether to also export model.tflite.",
+        needs="do_export",
+        check=installed("ai_edge_litert"),
+        **PER_COMMAND,
     )
     export_openvino: bool = switch(
         "Export for OpenVINO, not for TensorFlow Serving. The default of "
@@ -161,6 +164,15 @@ class FinetuningOptions(TrainingOptions, heading="Training", common=False):
         needs="do_export",
         conflicts=("export_tflite",),
         check=installed("openvino"),
+        **PER_COMMAND,
+    )
+    quantize: str = choice(
+        "Make the exported model smaller, and print what that costs on the "
+        "development set. model.tflite: float16 weights, or dynamic (int8 "
+        "weights). OpenVINO: int8, also for activations.",
+        "none|float16|dynamic|int8",
+        needs="do_eval",
+        check=lambda kind: missing_package("nncf") if kind == "int8" else None,
         **PER_COMMAND,
     )
 
@@ -244,6 +256,11 @@ class FinetuningOptions(TrainingOptions, heading="Training", common=False):
         return super().used_splits + ["test"] * self.do_predict
 
     @property
+    def training_records(self) -> str:
+        """The file with the features of the training data."""
+        return os.path.join(self.output_dir, file_names.records("train"))
+
+    @property
     def serving_dir(self) -> str:
         """The directory of the exported versions."""
         name = "export_openvino" if self.export_openvino else "export"
@@ -251,6 +268,8 @@ class FinetuningOptions(TrainingOptions, heading="Training", common=False):
 
     def _check(self) -> None:
         super()._check()
+        if self.quantize != "none":
+            self._check_quantize()
         if self.do_export:
             self._check_export()
 
@@ -292,6 +311,16 @@ class FinetuningOptions(TrainingOptions, heading="Training", common=False):
                 f"must be at most {num_hidden_layers}, the model's layers."
             )
             raise self.error("reinit_layers", message)
+
+    def _check_quantize(self) -> None:
+        is_int8 = self.quantize == "int8"
+        export = "export_openvino" if is_int8 else "export_tflite"
+        if not getattr(self, export):
+            raise self.error("quantize", f"needs --{export}. Add it.")
+        records = self.training_records
+        if is_int8 and not self.do_train and not files.exists(records):
+            message = f"needs {records}, which training wrote. Restore it."
+            raise self.error("quantize", message)
 
     def _check_export(self) -> None:
         if self.export_text and not self.export_openvino:

@@ -18,6 +18,7 @@ BEST = "best"  # Directory of the checkpoint with the best evaluation.
 # A model for OpenVINO, the directory of those that were converted from the
 # checkpoint beside it, and the fingerprints of that checkpoint, in each one.
 OPENVINO, CONVERTED, SOURCE = "model.xml", "openvino", "SOURCE.txt"
+ONNX = "model.onnx"
 
 # The run.
 LOCK = "run.lock"

@@ -9,15 +9,16 @@ import pytest
 from absl import logging
 from support import tiny
 from support.processes import run_python
-from support.run_outputs import read_json_lines
+from support.run_outputs import read_json, read_json_lines
 
+from official_bert import tasks
 from official_bert.commands import (
     convert_checkpoint,
     extract_features,
     predict,
 )
 from official_bert.errors import InputError
-from official_bert.export import openvino, serving
+from official_bert.export import onnx, openvino, serving
 from official_bert.inference import engine_choice, openvino_engine
 from official_bert.inference.predictor import Predictor
 from official_bert.inference.trained_models import load_finetuned
@@ -167,6 +168,39 @@ def test_processor_without_bfloat16_computes_in_float32(
     monkeypatch.setattr(openvino_engine, "_has_bfloat16", lambda _: False)
     assert Predictor.from_dir(directory, precision="bfloat16")(PAIRS) == exact
     assert "no bfloat16 instructions" in caplog.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["regression", "choice", "squad"])
+def test_onnx_models_give_the_answers_of_tensorflow(runs, tmp_path, name):
+    pytest.importorskip("tf2onnx", reason="needs the extra onnx")
+    options = {"input": str(runs / name), "output": str(tmp_path / "onnx")}
+    convert_checkpoint.main(ConvertCheckpoint(**options, to="onnx"))
+    task, _ = tasks.load(read_json(tmp_path / "onnx/task.json"), "onnx")
+    finetuned = load_finetuned(str(runs / name))
+    expected = Predictor(finetuned)(CASES[name][1])
+    engine = onnx.make_engine(str(tmp_path / "onnx"), ["logits"])
+    found = Predictor(finetuned._replace(task=task), engine=engine)
+    assert_equal_answers(found(CASES[name][1]), expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("skip", [None, "^cls/"])
+def test_pretrained_onnx_models_compute_what_tensorflow_does(
+    runs, tmp_path, skip, capsys
+):
+    pytest.importorskip("tf2onnx", reason="needs the extra onnx")
+    options = {"input": str(runs / "pretrained"), "skip": skip, "to": "onnx"}
+    options["output"] = str(tmp_path / "onnx")
+    convert_checkpoint.main(ConvertCheckpoint(**options))
+    _, gap = capsys.readouterr().out.strip(".\n").rsplit(" ", 1)
+    assert float(gap) < 1e-5
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(str(tmp_path / "onnx/model.onnx"))
+    names = [port.name for port in session.get_outputs()]
+    encoder = ["layer_0", "layer_1", "pooled_output"]
+    assert names == (encoder if skip else ["masked_lm_logits"])
 
 
 def masked_lm(directory, output, **flags):

@@ -180,6 +180,7 @@ OVERWRITE = {"overwrite_output_dir": True}
 HOSTS = {**OVERWRITE, "distribution_strategy": "multi_worker_mirrored"}
 EXPORT = {"do_export": True}
 LITE = {"export_tflite": True}
+INT8 = {"quantize": "int8"}
 SWEEP = {"sweep": "seed=1..2"}
 EVALUATE = {"do_train": False, "do_eval": True}
 PIPE = {"task_name": "csv", "train_file": "pipe.csv", "data_dir": None}
@@ -245,6 +246,8 @@ INVALID = [
         ]
     ),
     (RunClassifier, LITE, "tflite needs --do_export"),
+    (RunClassifier, {**EVALUATE, **INT8}, "=int8 needs --export_openvino"),
+    (RunClassifier, INT8, "=int8 needs --do_eval"),
     (RunClassifier, {"export_dir": "there"}, "=there needs --do_export"),
     (RunSquad, {"train_file": None}, "--do_train needs --train_file"),
     (RunSquad, {"train_file": "none.json"}, "--train_file=none.json"),

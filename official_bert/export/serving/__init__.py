@@ -15,6 +15,7 @@ from absl import logging
 
 from official_bert.export import openvino, saved_model
 from official_bert.export.graph_tokenizer import GraphTokenizer
+from official_bert.export.quantization import Quantization
 from official_bert.export.serving import tflite
 from official_bert.export.serving.signatures import (
     ChoiceSignatures,
@@ -24,9 +25,10 @@ from official_bert.export.serving.signatures import (
 from official_bert.export.serving.squad_signatures import SquadSignatures
 from official_bert.export.serving.tagging_signatures import TaggingSignatures
 from official_bert.io import files, json_files
+from official_bert.options import FinetuningOptions
 from official_bert.runs import file_names
 from official_bert.sources import task_file
-from official_bert.tasks.task import FinetunedModel
+from official_bert.tasks.task import FinetunedModel, Task
 
 # {`serving` of a task: its signatures}.
 SIGNATURES: dict[str, type[TaskSignatures]] = {
@@ -38,6 +40,30 @@ SIGNATURES: dict[str, type[TaskSignatures]] = {
 }
 
 
+def export_run(
+    finetuned: FinetunedModel, options: FinetuningOptions, task: Task | None
+) -> None:
+    """Exports the model of a run, as requested by the flags.
+
+    `task` has the data; it may be None without --quantize.
+    """
+    quantization = None
+    if options.quantize != "none":
+        assert task is not None
+        examples = task.data.read("dev")
+        quantization = Quantization(
+            options.quantize, examples, options.training_records
+        )
+    export(
+        finetuned,
+        options.serving_dir,
+        export_text=options.export_text,
+        export_tflite=options.export_tflite,
+        export_openvino=options.export_openvino,
+        quantization=quantization,
+    )
+
+
 def export(
     finetuned: FinetunedModel,
     export_dir: str,
@@ -45,6 +71,7 @@ def export(
     export_text: bool = True,
     export_tflite: bool = False,
     export_openvino: bool = False,
+    quantization: Quantization | None = None,
 ) -> str:
     """Writes a new version in `export_dir`, and returns its directory.
 
@@ -56,14 +83,15 @@ def export(
     Signatures for text need `tensorflow_text` wherever the model is loaded.
     Without `export_text`, `serving_default` is `ids`. `export_tflite` also
     writes `model.tflite`. With `export_openvino`, the version only has the
-    files of `export.openvino`. An interrupted export leaves no version behind.
+    files of `export.openvino`. `quantization` is of `model.tflite` or of the
+    model for OpenVINO. An interrupted export leaves no version behind.
     Raises `InputError` if the directory cannot be written, or the model cannot
     be exported.
     """
     openvino.require_exportable(finetuned)
     if export_openvino:
         path = _new_version(export_dir)
-        gap = openvino.write_finetuned(finetuned, path)
+        gap = openvino.write_finetuned(finetuned, path, quantization)
         logging.info(f"Exported {path}. Logits differ by at most {gap:.2g}")
         return path
     signatures = make_signatures(finetuned, export_text)
@@ -83,7 +111,9 @@ def export(
         text = "".join(f"{label}\n" for label in labels)
         extra_files["assets/labels.txt"] = text.encode()
     if export_tflite:
-        extra_files["model.tflite"] = tflite.convert(signatures, module)
+        extra_files["model.tflite"] = tflite.convert(
+            finetuned, signatures, module, quantization
+        )
     path, functions = _new_version(export_dir), signatures.all()
     saved_model.write(module, path, functions, extra_files)
     logging.info(f"Exported {path}: {', '.join(sorted(functions))}")

@@ -1,6 +1,6 @@
 """The signature `ids` as a TensorFlow Lite (LiteRT) model."""
 
-import warnings
+import os
 from typing import Any
 
 import numpy as np
@@ -8,19 +8,45 @@ import tensorflow as tf
 from absl import logging
 
 from official_bert.errors import InputError, first_line
+from official_bert.export.quantization import Comparison, Quantization
 from official_bert.export.saved_model import signature
 from official_bert.export.serving.signatures import TaskSignatures
+from official_bert.tasks.engines import Engine
+from official_bert.tasks.task import FinetunedModel
 
 
-def convert(signatures: TaskSignatures, module: Any) -> bytes:
+def convert(
+    finetuned: FinetunedModel,
+    signatures: TaskSignatures,
+    module: Any,
+    quantization: Quantization | None = None,
+) -> bytes:
     """Returns the contents of `model.tflite`; logs how far its logits differ.
 
     The model has the inputs of the signature `ids`, of any batch size and
     length. Its output is `logits`; the caller computes probabilities and
-    labels. `module` holds the weights. Raises `InputError` if the model cannot
-    be converted.
+    labels. `module` holds the weights. With `quantization`, prints a
+    comparison with the model in float32. Raises `InputError` if the model
+    cannot be converted.
     """
+    content = _convert(signatures, module)
+    difference = largest_difference(signatures, content)
+    logging.info(f"Logits of model.tflite differ by at most {difference:.2g}")
+    if quantization is None:
+        return content
+    quantized = _convert(signatures, module, quantization.kind)
+    comparison = Comparison(finetuned, quantization.examples)
+    comparison.print_header()
+    models = {"float32": content, quantization.kind: quantized}
+    for name, model in models.items():
+        engine = make_engine(model)
+        comparison.print_row(name, len(model), engine, in_parallel=False)
+    return quantized
 
+
+def _convert(
+    signatures: TaskSignatures, module: Any, kind: str = "float32"
+) -> bytes:
     def run(input_ids: Any, input_mask: Any, segment_ids: Any) -> Any:
         logits = signatures.logits(input_ids, input_mask, segment_ids)
         return {"logits": logits}
@@ -29,6 +55,10 @@ def convert(signatures: TaskSignatures, module: Any) -> bytes:
     converter = tf.lite.TFLiteConverter.from_concrete_functions(
         [function.get_concrete_function()], module
     )
+    if kind != "float32":
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    if kind == "float16":
+        converter.target_spec.supported_types = [tf.float16]
     try:
         content: bytes = converter.convert()
     except Exception as error:  # The converter's own class is not public.
@@ -37,9 +67,21 @@ def convert(signatures: TaskSignatures, module: Any) -> bytes:
             f"({first_line(error)}). Models with a BiLSTM are not supported. "
             "Export without --export_tflite."
         ) from error
-    difference = largest_difference(signatures, content)
-    logging.info(f"Logits of model.tflite differ by at most {difference:.2g}")
     return content
+
+
+def make_engine(content: bytes) -> Engine:
+    """Returns an engine for a model; only one thread may call it at a time."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(model_content=content, num_threads=os.cpu_count())
+    run = interpreter.get_signature_runner()
+    names = list(run.get_input_details())
+
+    def compute(batch: dict[str, np.ndarray]) -> list[np.ndarray]:
+        return [run(**{name: batch[name] for name in names})["logits"]]
+
+    return compute
 
 
 def largest_difference(signatures: TaskSignatures, content: bytes) -> float:
@@ -53,10 +95,6 @@ def largest_difference(signatures: TaskSignatures, content: bytes) -> float:
     ids = np.random.RandomState(0).randint(0, vocab_size, shape, np.int32)
     inputs = (ids, mask, mask * ~is_first_half)
     expected = signatures.logits(*map(tf.constant, inputs))
-    with warnings.catch_warnings():
-        # The interpreter warns that it will move to another package.
-        warnings.simplefilter("ignore")
-        interpreter = tf.lite.Interpreter(model_content=content)
-    run = interpreter.get_signature_runner()
-    outputs = run(**dict(zip(signatures.schema, inputs, strict=True)))
-    return float(np.abs(outputs["logits"] - expected.numpy()).max())
+    batch = dict(zip(signatures.schema, inputs, strict=True))
+    [logits] = make_engine(content)(batch)
+    return float(np.abs(logits - expected.numpy()).max())
