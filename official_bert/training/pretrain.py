@@ -49,6 +49,12 @@ from official_bert.training.objectives import PretrainingObjective
 # {value of --nsp: name of the loss}.
 _PAIR_LOSSES = {"next": "next_sentence", "sop": "sentence_order", "none": None}
 
+# A model has learned more than frequencies if its loss is this factor lower.
+_LEARNED = 0.98
+
+# Small models learn more than frequencies sooner from sequences of this length.
+_SHORT = 32
+
 
 @dataclasses.dataclass(frozen=True)
 class PretrainingRun:
@@ -77,25 +83,46 @@ class PretrainingRun:
         return PretrainingObjective("masked_lm", pair_task, data.masking)
 
     @functools.cached_property
-    def _evaluation(self) -> tuple[Any, Any]:
-        """The batches of `eval_data`, and the compiled evaluation step."""
-        options, strategy, model = self.options, self.strategy, self.model
+    def _eval_batches(self) -> tf.data.Dataset:
+        """The batches of `eval_data`, with labels."""
+        options = self.options
         objective = self.objective(self.eval_data)
         batches = datasets.evaluation_batches(
             self.eval_data, options.eval_batch_size, options.max_eval_steps
         )
-        batches = _with_checked_ids(batches, model.config)
+        batches = _with_checked_ids(batches, self.model.config)
         # Whole batches, so that the masks do not depend on the replicas.
-        batches = batches.enumerate().map(
+        return batches.enumerate().map(
             datasets.without_autograph(
                 lambda number, batch: objective.with_labels(batch, [0, number])
             )
         )
+
+    @functools.cached_property
+    def _evaluation(self) -> tuple[Any, Any]:
+        """The batches of `eval_data`, and the compiled evaluation step."""
+        strategy, model = self.strategy, self.model
+        objective = self.objective(self.eval_data)
         on_replica = functools.partial(step.evaluation_step, model, objective)
         run_step = tf.function(
             lambda batch: strategy.run(on_replica, (batch,)), autograph=False
         )
-        return distribution.shard_batches(batches, strategy), run_step
+        batches = distribution.shard_batches(self._eval_batches, strategy)
+        return batches, run_step
+
+    def frequency_loss(self) -> float:
+        """Returns the loss of predicting tokens by their frequency alone.
+
+        It is the entropy of the labels, with Miller and Madow's correction for
+        the rare tokens that a sample lacks.
+        """
+        counts = np.zeros(self.model.config.vocab_size)
+        for batch in self._eval_batches.as_numpy_iterator():
+            labels, weights = batch["masked_lm_ids"], batch["masked_lm_weights"]
+            counts += np.bincount(labels.ravel(), weights.ravel(), len(counts))
+        shares = counts[counts > 0] / max(counts.sum(), 1.0)
+        correction = max(len(shares) - 1, 0) / max(2 * counts.sum(), 1.0)
+        return float(correction - shares @ np.log(shares))
 
     def measure(self, global_step: int) -> dict[str, Any]:
         """Evaluates the weights after a step, and writes TensorBoard events.
@@ -304,7 +331,24 @@ def _write_results(run: PretrainingRun, results: dict[str, Any]) -> None:
         if len(names) == 1:
             data = os.path.basename(names[0])
         global_step = results.pop("global_step")
-        reporting.print_metrics(f"Step {global_step}, {data}", results)
+        name = f"{run.objective(run.eval_data).token_task}_loss"
+        loss, by_frequency = results[name], run.frequency_loss()
+        reporting.print_metrics(
+            f"Step {global_step}, {data}",
+            results,
+            {name: by_frequency},
+            "each token is predicted with its frequency in the labels",
+        )
+        if loss > _LEARNED * by_frequency:
+            advice = "Train for more steps"
+            if options.max_seq_length > _SHORT:
+                advice = (
+                    f"Use shorter sequences first (--max_seq_length={_SHORT})"
+                )
+            logging.warning(
+                f"{name} is {loss:.2f}; by frequency alone {by_frequency:.2f}: "
+                f"nothing else is learned yet. {advice}"
+            )
 
 
 def _print_next_command(options: RunPretraining, config: BertConfig) -> None:

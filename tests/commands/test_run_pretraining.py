@@ -10,6 +10,7 @@ import types
 
 import numpy as np
 import pytest
+from scipy.stats import entropy
 from support import command_lines, conversions, pretraining_runs, record_files
 from support.pretraining_runs import CONFIG, event_values, results, run
 from support.run_outputs import assert_same_weights, rewind, weights
@@ -88,13 +89,14 @@ def test_evaluation_writes_sorted_results_and_events(finished):
 
 
 @pytest.mark.trains
-def test_training_learns_both_tasks_and_writes_their_curves(folder):
+def test_training_learns_both_tasks_and_writes_their_curves(folder, caplog):
     # With dropout, whether so small a model learns depends on the seed.
     (folder / "bert_config.json").write_text(
         json.dumps(pretraining_runs.WITHOUT_DROPOUT)
     )
     output = run(folder, do_train=True, do_eval=True, num_train_steps=200)
     assert results(output)["masked_lm_loss"] < 0.5 * math.log(30)
+    assert "by frequency alone" not in caplog.text
     assert results(output)["next_sentence_accuracy"] > 0.9
     others = ("gradient_norm", "learning_rate", "examples_per_second")
     assert set(event_values(output)) == {
@@ -335,6 +337,7 @@ def test_finished_run_is_not_trained_further(finished, copy, folder, caplog):
                 "has no segment B",
                 "The evaluation is on the training data",
                 "not shorter than the training of 3 steps",
+                "by frequency alone",
             ],
         ),
         (
@@ -386,6 +389,23 @@ def test_evaluation_uses_the_config_and_the_loss_of_the_run(copy, folder):
     assert other.nsp == "none"
     with pytest.raises(InputError, match="--bert_config_file"):
         command_lines.parse(RunPretraining, f"--do_train {line}")
+
+
+def test_loss_of_predicting_frequencies_is_shown_beside_the_models(
+    copy, folder, capsys, caplog
+):
+    counts = np.zeros(30)
+    for example in pretraining_runs.make_examples(40):
+        labels, used = example["masked_lm_ids"], example["masked_lm_weights"]
+        np.add.at(counts, labels, used)
+    num_seen = np.count_nonzero(counts)
+    # Miller and Madow's estimate of the entropy.
+    expected = entropy(counts) + (num_seen - 1) / (2 * counts.sum())
+    run(folder, do_eval=True)
+    shown = f"masked_lm_loss .* {expected:9.4f}\n"
+    assert re.search(shown, capsys.readouterr().out)
+    advice = "nothing else is learned yet. Train for more steps"
+    assert f"by frequency alone {expected:.2f}: {advice}" in caplog.text
 
 
 @pytest.mark.trains
