@@ -148,10 +148,9 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         "Default: detected."
     )
     label_column: str = option(
-        "Own data: column of the label. With --task_type=multilabel, it has "
-        "comma-separated labels, or there are several columns with 0 or 1, one "
-        "for each label, such as toxic,insult; in multiple choice, the correct "
-        "choice: A, B, ... or a number from 0.",
+        "Own data: column of the label. Multi-label: comma-separated labels, "
+        "or several columns of 0 and 1, such as toxic,insult. Multiple choice: "
+        "the correct choice, A, B, ... or a number from 0.",
         "label",
         common=True,
     )

@@ -193,7 +193,6 @@ class TrainingOptions(
     gradient_accumulation_steps: int = positive(
         "Micro-batches per step: less memory, more time.",
         1,
-        common=True,
         **EXECUTION,
     )
     mixed_precision: str = choice(
