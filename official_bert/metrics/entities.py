@@ -1,10 +1,11 @@
 """Metrics of tagging. Entities are counted as CoNLL's `conlleval` does.
 
-A tag consists of a prefix, the position of the word in its entity, and a type:
+A tag consists of the position of the word in its entity, and a type:
 
-    words:  Ada    Lovelace  lived  in  London
-    IOB2:   B-PER  I-PER     O      O   B-LOC
-    IOBES:  B-PER  E-PER     O      O   S-LOC
+    words:     Ada    Lovelace  lived  in  London
+    IOB2:      B-PER  I-PER     O      O   B-LOC
+    IOBES:     B-PER  E-PER     O      O   S-LOC
+    suffixes:  PER_B  PER_I     O      O   LOC_B
 """
 
 import re
@@ -16,7 +17,10 @@ from official_bert.metrics.classification import precision_recall_f1
 
 # B: first word; E or L: last word; I or M: inside; S or U: only word. With a
 # single type, tags may be "B", "I" and "O".
-_TAG = re.compile(r"([BIMELSU])(?:-(.*))?", re.DOTALL)
+_PATTERNS = (
+    re.compile(r"(?P<position>[BIMELSU])([-_](?P<type>.+))?", re.DOTALL),
+    re.compile(r"(?P<type>.+)[-_](?P<position>[BIMELSU])", re.DOTALL),
+)
 
 
 class Entity(NamedTuple):
@@ -27,24 +31,81 @@ class Entity(NamedTuple):
     type: str
 
 
+class Scheme(NamedTuple):
+    """How tags mark entities.
+
+    Attributes:
+        pattern: Matches the tags of words in entities.
+        strays: The known tags that neither match nor are `O`. Their words are
+            in no entity.
+    """
+
+    pattern: re.Pattern[str]
+    strays: Sequence[str]
+
+    def entities(self, tags: Iterable[str]) -> list[Entity]:
+        """Returns the entities of a sentence, in order.
+
+        All positions are read in the same way, in IOB1, IOB2, IOE1, IOE2, IO,
+        IOBES, BILOU and BMES. Invalid sequences are read as in `conlleval`: a
+        word continues the preceding entity if it has the same type and neither
+        position forbids it. For example, `O I-PER` starts an entity. Unlike in
+        `conlleval`, `B-X` after `E-X` starts an entity, too.
+        """
+        in_order: list[Entity] = []
+        is_open = False  # Whether the last entity may continue.
+        for index, tag in enumerate(tags):
+            match = self.pattern.fullmatch(tag)
+            position, name = "O", ""
+            if match:
+                position, name = match["position"], match["type"] or ""
+            if is_open and position in "IMEL" and in_order[-1].type == name:
+                in_order[-1] = in_order[-1]._replace(end=index + 1)
+            elif match:
+                in_order.append(Entity(index, index + 1, name))
+            is_open = position in "BIM"
+        return in_order
+
+
+def scheme_of(tags: Iterable[str]) -> Scheme | None:
+    """Returns the scheme of a tag set; None if its tags do not mark entities.
+
+    All tags must be `O` or have a position, such as `B-PER`, `PER_B` or `B`. If
+    there is an `O`, fewer than half of the others may be strays.
+    """
+    tags = {*tags}
+    found: Scheme | None = None
+    for pattern in _PATTERNS:
+        matches = [*filter(None, map(pattern.fullmatch, tags))]
+        strays = sorted(tags - {"O"} - {match[0] for match in matches})
+        positions = {match["position"] for match in matches}
+        num_types = sum(match["type"] is not None for match in matches)
+        is_scheme = "O" in tags or bool(positions & {"B", "I"})
+        if strays:
+            is_scheme = "O" in tags and num_types > len(strays)
+        if is_scheme and (found is None or len(strays) < len(found.strays)):
+            found = Scheme(pattern, strays)
+    return found
+
+
 def evaluate(
-    targets: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]
+    targets: Sequence[Sequence[str]],
+    predictions: Sequence[Sequence[str]],
+    scheme: Scheme | None,
 ) -> dict[str, Any]:
     """Returns the metrics of sentences, given the tags of their words.
 
     An entity is correct if its first word, its last word and its type are.
+    `scheme` is that of all tags of the task.
 
     Returns:
         `accuracy`: the fraction of correct tags.
         `precision`, `recall`, `f1`, `support`: metrics over all entities;
-        absent if tags have no prefixes, such as parts of speech.
-        `per_type`: {type: {precision, recall, f1, support}}, sorted. Without
-        prefixes, each word is an entity whose type is its tag.
+        absent without a scheme, as for parts of speech.
+        `per_type`: {type: {precision, recall, f1, support}}, sorted. Without a
+        scheme, each word is an entity whose type is its tag.
     """
-    has_entities = has_prefixes(
-        {tag for tags in (*targets, *predictions) for tag in tags}
-    )
-    find = entities if has_entities else _words
+    find = scheme.entities if scheme else _words
     is_correct: list[bool] = []
     correct: Counter[str] = Counter()
     predicted: Counter[str] = Counter()
@@ -60,7 +121,7 @@ def evaluate(
     )
     return {
         "accuracy": sum(is_correct) / max(len(is_correct), 1),
-        **(overall if has_entities else {}),
+        **(overall if scheme else {}),
         "per_type": {
             name: precision_recall_f1(
                 correct[name], predicted[name], expected[name]
@@ -72,30 +133,3 @@ def evaluate(
 
 def _words(tags: Iterable[str]) -> list[Entity]:
     return [Entity(i, i + 1, tag) for i, tag in enumerate(tags)]
-
-
-def has_prefixes(tags: Iterable[str]) -> bool:
-    """Whether the tags mark entities: each is `O`, `B-...` or the like."""
-    return all(tag == "O" or _TAG.fullmatch(tag) for tag in tags)
-
-
-def entities(tags: Iterable[str]) -> list[Entity]:
-    """Returns the entities of a sentence, in order.
-
-    All schemes are read in the same way (IOB1, IOB2, IOE1, IOE2, IO, IOBES,
-    BILOU, BMES). Invalid sequences are read as in `conlleval`: a word continues
-    the preceding entity if it has the same type and neither prefix forbids it.
-    For example, `O I-PER` starts an entity. Unlike in `conlleval`, `B-X` after
-    `E-X` starts an entity, too.
-    """
-    in_order: list[Entity] = []
-    is_open = False  # Whether the last entity may continue.
-    for index, tag in enumerate(tags):
-        match = _TAG.fullmatch(tag)
-        prefix, name = (match[1], match[2] or "") if match else ("O", "")
-        if is_open and prefix in "IMEL" and in_order[-1].type == name:
-            in_order[-1] = in_order[-1]._replace(end=index + 1)
-        elif match:
-            in_order.append(Entity(index, index + 1, name))
-        is_open = prefix in "BIM"
-    return in_order

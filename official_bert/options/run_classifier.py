@@ -34,9 +34,10 @@ _CONVERT = {
     ".json": json_files.WRITE_LINES,
 }
 _TAGGING = (
-    "Rename or convert the file. For words with tags, use --task_name=tagging "
-    "--data_dir=DIRECTORY."
+    "Rename or convert the file. For words with tags, add --task_name=ner."
 )
+# Values of --task_name for tagging, all with the same meaning.
+TAGGING_NAMES = ("ner", "pos", "tagging")
 
 
 def _hub_module(handle: str) -> str | None:
@@ -75,9 +76,10 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
     )
     train_file: str | None = optional_path(
         "Own data: .csv, .tsv or .jsonl files, also .gz, separated by commas "
-        "or as a pattern, instead of --task_name and --data_dir. Implies "
-        "--do_train, --do_eval and, by default, --pad_to=bucket. Flags of own "
-        "data that you omit are detected.",
+        "or as a pattern, instead of --task_name and --data_dir; for "
+        "--task_name=ner, also CoNLL files. Implies --do_train, --do_eval and, "
+        "by default, --pad_to=bucket. Flags of own data that you omit are "
+        "detected.",
         common=True,
         on_resume="input",
     )
@@ -135,7 +137,7 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         in_sweep=False,
     )
     text_a_column: str = option(
-        "Own data: column of the text, by name or number from 0.",
+        "Own data: column of the text or words, by name or number from 0.",
         "text",
         alias="text_column",
         common=True,
@@ -150,13 +152,15 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
     label_column: str = option(
         "Own data: column of the label. Multi-label: comma-separated labels, "
         "or several columns of 0 and 1, such as toxic,insult. Multiple choice: "
-        "the correct choice, A, B, ... or a number from 0.",
+        "the correct choice, A, B, ... or a number from 0. Tagging: tags or "
+        "spans.",
         "label",
         common=True,
     )
     id_column: str | None = optional(
-        "Own data: column of the ids of the examples. Default: the line "
-        "number; in multiple choice, id if it exists."
+        "Own data: column of the ids of the examples; in tagging, of the "
+        "sentences. Default: the line number; in multiple choice, id if it "
+        "exists."
     )
     label_file: str | None = file_option(
         "Own data, tagging: all labels, one per line. Default: the labels of "
@@ -206,14 +210,16 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
             if self.used_splits:
                 self.require("data_dir", existing_directory)
             return
-        if not self.has_own_texts:
+        if not (self.has_own_texts or self.is_tagging):
             message = (
                 f"is for your own texts: omit {self.flag('task_name')}. For "
                 "this task, give --data_dir, a directory with files such as "
-                "train.csv and dev.csv (choices) or train.txt and dev.txt "
-                "(tagging)."
+                "train.csv and dev.csv (choices)."
             )
             raise self.error("train_file", message)
+        if self.document_context and self.holds_out:
+            message = "needs --dev_file, with complete documents. Add it."
+            raise self.error("document_context", message)
         if self.do_predict and not self.test_file:
             raise self.error("do_predict", "needs --test_file. Add it.")
         for split in self.used_splits:
@@ -244,8 +250,9 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
             return options
         train_file = str(options.train_file)
         file_format = tables.format_of(files.named(train_file)[0])
-        if not file_format and not options.task_name:
-            ending = os.path.splitext(train_file)[1].lower()
+        ending = os.path.splitext(train_file)[1].lower()
+        is_other = not (file_format or options.task_name)
+        if is_other or (options.is_tagging and ending in _CONVERT):
             raise InputError(
                 f"--train_file={train_file} must end in .csv, .tsv or "
                 f".jsonl, or these with .gz. {_CONVERT.get(ending, _TAGGING)}"
@@ -258,7 +265,9 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
             "label_column": "",
             "pad_to": "bucket",
         }
-        if "max_seq_length" not in options.given and options._has_model_files:
+        # Long sentences with tags are divided, not truncated.
+        fits = not options.is_tagging and options._has_model_files
+        if fits and "max_seq_length" not in options.given:
             config = options.model_files.config
             implied["max_seq_length"] = config.max_position_embeddings
             implied["fit_max_seq_length"] = True
@@ -311,7 +320,12 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
     @property
     def resolved_task(self) -> str:
         """`task_name` without capitals and hyphens, such as sst2."""
-        return self.task_name.lower().replace("-", "")
+        return (self.task_name or "").lower().replace("-", "")
+
+    @property
+    def is_tagging(self) -> bool:
+        """Whether the task is to tag words."""
+        return self.resolved_task in TAGGING_NAMES
 
     @property
     def has_own_texts(self) -> bool:

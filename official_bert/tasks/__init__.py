@@ -9,6 +9,7 @@ from official_bert.errors import InputError
 from official_bert.io import tables
 from official_bert.io.tables import Row
 from official_bert.options import RunClassifier
+from official_bert.options.run_classifier import TAGGING_NAMES
 from official_bert.sources import task_file
 from official_bert.sources.heads import PoolingHead
 from official_bert.tasks import choice, glue, own_texts, tagging, xnli
@@ -29,7 +30,7 @@ _MAKERS: dict[str, Callable[[RunClassifier], Task]] = {
     **dict.fromkeys(glue.TASKS, glue.make),
     "xnli": xnli.make,
     "swag": choice.make_swag,
-    **dict.fromkeys(tagging.NAMES, tagging.make),
+    **dict.fromkeys(TAGGING_NAMES, tagging.make),
     **dict.fromkeys(tables.FORMATS, own_texts.make),
     "choices": choice.make,
 }

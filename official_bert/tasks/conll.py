@@ -14,13 +14,13 @@ of columns. A byte-order mark is ignored.
 import dataclasses
 import itertools
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from absl import logging
 
 from official_bert.errors import InputError, listed
 from official_bert.io import files
-from official_bert.metrics import entities
 from official_bert.tasks.task import DataSet
 from official_bert.tokenization.alignment import Span
 
@@ -44,6 +44,10 @@ class Sentence:
     # If the words come from a text: the text, and the positions of the words.
     text: str = dataclasses.field(default="", compare=False)
     offsets: Sequence[Span] = dataclasses.field(default=(), compare=False)
+    # The JSON object that the sentence comes from, if any.
+    source: Mapping[str, Any] = dataclasses.field(
+        default_factory=dict, compare=False, repr=False
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,23 +75,23 @@ class ConllData(DataSet):
         Raises `InputError` for malformed files, and for unknown tags in `train`
         and `dev`.
         """
-        path = self.path(split)
-        sentences = self.read_file(path, needs_tags=split != "test")
+        paths, needs_tags = self.paths(split), split != "test"
+        files_read = (self.read_file(p, needs_tags=needs_tags) for p in paths)
+        sentences = [*itertools.chain.from_iterable(files_read)]
         # In test data without tags, the last column may contain anything.
-        unknown = _tags(sentences) - set(self.labels)
+        unknown = tags_of(sentences) - set(self.labels)
         if not (self.labels and unknown):
             return sentences
         logging.warning(
-            f"{path} is not evaluated: the training data lacks its tags "
-            f"{listed(sorted(unknown))}"
+            f"{listed(paths)} is not evaluated: the training data lacks the "
+            f"tags {listed(sorted(unknown))}"
         )
         return [dataclasses.replace(s, tags=None) for s in sentences]
 
     def training_labels(self) -> tuple[str, ...]:
         """Returns the sorted tags of the training data; logs the first one.
 
-        Warns if only some tags have prefixes. Raises `InputError` if there is
-        only one tag.
+        Raises `InputError` if there is only one tag.
         """
         path, sentences = self.path("train"), self.read("train")
         [word, *_], [tag, *_] = sentences[0].words, sentences[0].tags or [""]
@@ -95,19 +99,18 @@ class ConllData(DataSet):
             f"{path}: the first word is {word!r}, its tag is {tag!r} "
             "(--token_column, --tag_column)"
         )
-        tags = sorted(_tags(sentences))
-        if len(tags) == 1:
-            raise InputError(
-                f"{path}: must have at least two different tags. Received: "
-                f"{tags[0]!r}. Check --token_column and --tag_column."
-            )
-        others = [tag for tag in tags if not entities.has_prefixes([tag])]
-        if others and any("-" in tag for tag in tags if tag not in others):
-            logging.warning(
-                f"{path}: the tags {listed(others)} have no prefix such as B-, "
-                "so the metrics and predictions have no entities. Correct them"
-            )
-        return tuple(tags)
+        return sorted_tags(path, sentences)
+
+    def predictions_text(
+        self,
+        split: str,
+        examples: Sequence[Sentence],
+        answers: Iterable[Sequence[str]],
+    ) -> str:
+        """Returns the text of a split with a column of predicted tags."""
+        remaining = iter(answers)
+        texts = (with_predictions(p, remaining) for p in self.paths(split))
+        return "\n".join(texts)
 
     def recognizes(self, path: str) -> bool:
         """Whether a file is a CoNLL file, rather than lines of text.
@@ -199,13 +202,26 @@ class ConllData(DataSet):
             must = f"be one of {listed(labels)}" if labels else "not be empty"
             raise InputError(
                 f"{where}: the tag must {must}. Received: {tag!r}. Check "
-                "--tag_column. If the training data lacks a tag, "
+                "the column of tags. If the training data lacks a tag, "
                 "--label_file must list all tags."
             )
 
 
-def _tags(sentences: Iterable[Sentence]) -> set[str]:
+def tags_of(sentences: Iterable[Sentence]) -> set[str]:
+    """Returns the tags of all words."""
     return {tag for sentence in sentences for tag in sentence.tags or ()}
+
+
+def sorted_tags(path: str, sentences: Iterable[Sentence]) -> tuple[str, ...]:
+    """Returns `tags_of` in order; raises `InputError` if there is only one."""
+    tags = sorted(tags_of(sentences))
+    if len(tags) == 1:
+        raise InputError(
+            f"{path}: must have at least two different tags. Received: "
+            f"{tags[0]!r}. Check --token_column and --tag_column (CoNLL), or "
+            "--label_column."
+        )
+    return tuple(tags)
 
 
 def _kind(line: str) -> str:

@@ -23,6 +23,7 @@ _ID_NAME = re.compile(r"|id|idx|index|guid|unnamed: \d+", re.IGNORECASE)
 CHOICE_COLUMN = re.compile(
     r"[A-Z]|(choice|option|ending|answer)[ _-]?([A-Z]|\d+)", re.IGNORECASE
 )
+_WORD_OR_TAG = re.compile(r"tokens?|words?|(.*_)?tags?", re.IGNORECASE)
 # Header and columns are detected from this many examples.
 _SAMPLE_SIZE = 1000
 _PAIRS = " For pairs of texts, add --text_b_column."
@@ -67,7 +68,7 @@ def detect_omitted(options: _Options) -> tuple[_Options, list[Row]]:
         texts = {cell for cell in cells if isinstance(cell, str)}
         if not size_of(cells):
             _warn_of_lists(texts, ";|/", "")
-    flags = _flags_of_columns(options)
+    flags = flags_of_columns(options)
     return options, [row._replace(flags=flags) for row in rows]
 
 
@@ -77,11 +78,11 @@ def read_rows(options: RunClassifier, split: str) -> Iterator[Row]:
         options.own_files(split),
         options.own_format(split),
         has_header=options.reads_header,
-        flags=_flags_of_columns(options),
+        flags=flags_of_columns(options),
     )
 
 
-def _flags_of_columns(options: RunClassifier) -> dict[str, str]:
+def flags_of_columns(options: RunClassifier) -> dict[str, str]:
     """Returns {column: the flag that names it}."""
     flags: dict[str, str] = {}
     for name in options.fields():
@@ -198,6 +199,8 @@ def _choose(
             "Received: one column."
         )
     if len(possible) != 1:
+        if any(map(_WORD_OR_TAG.fullmatch, names)):
+            advice += " For words with tags, add --task_name=ner."
         if sum(bool(CHOICE_COLUMN.fullmatch(name)) for name in names) > 1:
             advice += (
                 " For questions with choices, use --task_name=choices "
@@ -227,6 +230,12 @@ def _detect_task_type(options: _Options, rows: Sequence[Row]) -> _Options:
         logging.info("--task_type=multilabel: --label_column lists columns")
         return options.replace(task_type="multilabel")
     labels = [row.get(column) for row in rows]
+    for row, label in zip(rows, labels, strict=True):
+        items = label if isinstance(label, list) else []
+        if any(isinstance(item, list | dict) for item in items):
+            must = "be a name or a list of names. For spans of the text, "
+            must += "add --task_name=ner"
+            raise row.error(column, must, label)
     task_type, alternative = infer_task_type(labels), ""
     if all(to_number(label) is not None for label in labels):
         is_class = task_type == "classification"

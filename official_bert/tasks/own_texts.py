@@ -94,6 +94,38 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> TextTask:
     )
 
 
+def choose_held_out(
+    options: RunClassifier,
+    texts: Sequence[Any],
+    labels: Sequence[Any],
+    label_column: str,
+) -> set[int]:
+    """Returns the indices of the examples to hold out; see `hold_out`.
+
+    Raises `InputError`, which names `label_column`, if there are none.
+    """
+    indices = hold_out(texts, labels, options.dev_share)
+    if not indices:
+        raise InputError(
+            "No examples can be held out for evaluation: each label in "
+            f"{label_column} has only one text. Check --label_column, or set "
+            "--dev_file or --dev_share=0."
+        )
+    if num_repeated := len(texts) - len({*texts}):
+        logging.info(
+            f"{num_repeated} of {len(texts)} rows repeat an earlier text. "
+            "Equal texts are held out together"
+        )
+    checkpoint = options.init_checkpoint
+    if checkpoint and task_file.read_beside(checkpoint):
+        logging.warning(
+            f"{checkpoint} was fine-tuned. If it was trained on texts that "
+            "are held out now, the metrics overestimate the model. Give other "
+            "texts as --dev_file"
+        )
+    return indices
+
+
 def hold_out(
     texts: Sequence[Any], labels: Sequence[Any], share: float
 ) -> set[int]:
@@ -173,7 +205,12 @@ class OwnTexts(OwnData):
         self._check_texts(examples, labels or ())
         held_out: set[int] = set()
         if self.options.holds_out:
-            held_out = self._choose_held_out(examples)
+            held_out = choose_held_out(
+                self.options,
+                [example.texts for example in examples],
+                [example.label for example in examples],
+                self._label_column(),
+            )
         training = [e for i, e in enumerate(examples) if i not in held_out]
         return dataclasses.replace(
             self,
@@ -183,32 +220,6 @@ class OwnTexts(OwnData):
             held_out_rows=[rows[i] for i in sorted(held_out)],
             first_rows=(),
         )
-
-    def _choose_held_out(self, examples: Sequence[TextExample]) -> set[int]:
-        """Returns the indices of the examples to hold out."""
-        options = self.options
-        texts = [example.texts for example in examples]
-        labels = [example.label for example in examples]
-        indices = hold_out(texts, labels, options.dev_share)
-        if not indices:
-            raise InputError(
-                "No examples can be held out for evaluation: each label in "
-                f"{self._label_column()} has only one text. Check "
-                "--label_column, or set --dev_file or --dev_share=0."
-            )
-        if num_repeated := len(texts) - len({*texts}):
-            logging.info(
-                f"{num_repeated} of {len(texts)} rows repeat an earlier text. "
-                "Equal texts are held out together"
-            )
-        checkpoint = options.init_checkpoint
-        if checkpoint and task_file.read_beside(checkpoint):
-            logging.warning(
-                f"{checkpoint} was fine-tuned. If it was trained on texts that "
-                "are held out now, the metrics overestimate the model. Give "
-                "other texts as --dev_file"
-            )
-        return indices
 
     def _check_texts(
         self, examples: Sequence[TextExample], labels: Sequence[str]

@@ -18,23 +18,27 @@ import dataclasses
 import functools
 import itertools
 import os
+import statistics
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from absl import logging
 
-from official_bert.errors import InputError, quoted
+from official_bert.errors import InputError, listed, quoted
 from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.io import files
 from official_bert.io.json_files import Amount
 from official_bert.metrics import entities
+from official_bert.metrics.entities import Scheme
 from official_bert.options import Predict, RunClassifier
 from official_bert.runs import file_names
 from official_bert.sources.heads import Head
-from official_bert.tasks import conll, own_data
+from official_bert.tasks import own_data, own_tags, probabilities
 from official_bert.tasks.conll import ConllData, Sentence
+from official_bert.tasks.own_tags import OwnTags
 from official_bert.tasks.task import (
     ExampleFeature,
     Input,
@@ -43,29 +47,64 @@ from official_bert.tasks.task import (
     Task,
     TransformersModel,
 )
-from official_bert.tokenization import Tokenizer, alignment
-
-# Values of --task_name, all with the same meaning.
-NAMES = ("ner", "pos", "tagging")
+from official_bert.tokenization import Tokenizer
 
 
 def make(options: RunClassifier) -> "TaggingTask":
-    """Returns the task on the CoNLL files of a directory."""
-    data = ConllData(options.data_dir, options.token_column, options.tag_column)
+    """Returns the task on the CoNLL files of a directory, or on own files."""
     labels = own_data.known_labels(options)
-    if labels is None:
-        labels = data.training_labels()
+    columns = (options.token_column, options.tag_column)
+    text_column = ""
+    data: ConllData
+    if options.train_file:
+        text_column = options.text_a_column
+        data = OwnTags("", *columns, labels or (), options=options)
+        if options.do_train or labels is None:
+            data = data.with_training_file()
+    else:
+        data = ConllData(options.data_dir, *columns)
+        if labels is None:
+            labels = data.training_labels()
+        data = dataclasses.replace(data, labels=labels)
+    if options.do_train:
+        _warn_of_tags(data.labels, options.resolved_task)
     return TaggingTask(
-        labels=labels,
+        labels=tuple(data.labels),
         document_context=options.document_context,
         token_column=options.token_column,
         tag_column=options.tag_column,
+        text_column=text_column,
         do_lower_case=options.do_lower_case,
-        data=dataclasses.replace(data, labels=labels),
+        data=data,
     )
 
 
+def _warn_of_tags(labels: Sequence[str], task_name: str) -> None:
+    """Warns if tags should mark entities, but some do not."""
+    scheme = entities.scheme_of(labels)
+    if scheme and scheme.strays:
+        logging.warning(
+            f"The tags {listed(scheme.strays)} have no position, such as B- or "
+            "_I: in metrics and predictions, their words are in no entity. "
+            "Correct them"
+        )
+    is_for_entities = task_name == "ner" or "O" in labels
+    if scheme is None and is_for_entities and task_name != "pos":
+        logging.warning(
+            f"The tags {listed(labels)} mark no entities: metrics count words, "
+            "and predictions have only tags. For entities, use tags such as "
+            "B-PER, I-PER and O"
+        )
+
+
 Examples = Sequence[Sentence]
+
+
+class Tags(NamedTuple):
+    """The predicted tags of a sentence's words, and their probabilities."""
+
+    tags: list[str]
+    probabilities: list[float]
 
 
 class Window(NamedTuple):
@@ -111,7 +150,9 @@ class TaggingTask(Task):
         labels: The tags, in the order of their ids.
         document_context: Whether a sentence is read with the words before and
             after it in its document.
-        token_column, tag_column: The columns of the training data.
+        token_column, tag_column: The CoNLL columns of the training data.
+        text_column: The column of words or of the text in other files; "": one
+            with a usual name.
         do_lower_case: Whether the model is uncased, for splitting texts.
     """
 
@@ -119,17 +160,24 @@ class TaggingTask(Task):
     document_context: bool = False
     token_column: Amount = 0
     tag_column: Annotated[int, range(-1, 2**31)] = -1
+    text_column: str = ""
     do_lower_case: bool = True
 
     kind = "tagging"
     head_kind = "token_classification"
     serving = "tagging"
     input_ending = "txt"
+    baseline_name = "the most frequent tag of each word"
+
+    @functools.cached_property
+    def scheme(self) -> Scheme | None:
+        """How the tags mark entities; None if they do not."""
+        return entities.scheme_of(self.labels)
 
     @property
     def main_metric(self) -> str:
         """F1 of whole entities if tags are like B-PER, otherwise accuracy."""
-        return "f1" if entities.has_prefixes(self.labels) else "accuracy"
+        return "f1" if self.scheme else "accuracy"
 
     @property
     def head(self) -> Head:
@@ -190,8 +238,8 @@ class TaggingTask(Task):
     def labels_of(self, example: Sentence) -> Sequence[str]:
         return example.tags or ()
 
-    def predictions(self, answers: Any) -> list[Any]:
-        return list(itertools.chain.from_iterable(answers))
+    def predictions(self, answers: Sequence[Tags]) -> list[Any]:
+        return [tag for answer in answers for tag in answer.tags]
 
     def _with_context(
         self, sentence: Sentence, room: int
@@ -205,25 +253,52 @@ class TaggingTask(Task):
         return sentence.document[begin:end], sentence.start - begin
 
     def answers(self, features: RowFeatures, logits: Logits) -> list[Any]:
-        """Returns a list of tags for each sentence."""
-        answers: list[list[str]] = [[] for _ in features.examples]
+        """Returns `Tags` for each sentence."""
+        answers = [Tags([], []) for _ in features.examples]
         for row, scores in zip(features.rows, logits, strict=True):
             positions = np.flatnonzero(row.values["label_mask"])
-            best = scores[positions].argmax(axis=-1)
-            answers[row.example] += [self.labels[i] for i in best]
+            shares = probabilities.softmax(scores[positions])
+            tags, probs = answers[row.example]
+            tags += [self.labels[i] for i in shares.argmax(axis=-1)]
+            probs += shares.max(axis=-1).tolist()
         return answers
 
-    def metrics(self, examples: Examples, answers: Any) -> dict[str, Any]:
+    def metrics(
+        self, examples: Examples, answers: Sequence[Tags]
+    ) -> dict[str, Any]:
         targets = [s.tags for s in examples if s.tags is not None]
         if len(targets) < len(examples):
             return {}
-        return entities.evaluate(targets, answers)
+        predicted = [answer.tags for answer in answers]
+        return entities.evaluate(targets, predicted, self.scheme)
+
+    def baseline(self, training: Any, examples: Examples) -> dict[str, Any]:
+        """Returns the metrics of each word's most frequent tag.
+
+        Words that the training data lacks have the most frequent tag of all.
+        """
+        counts: dict[str, Counter[str]] = defaultdict(Counter)
+        total: Counter[str] = Counter()
+        for sentence in training:
+            for word, tag in zip(sentence.words, sentence.tags, strict=True):
+                counts[word][tag] += 1
+                total[tag] += 1
+        answers = [
+            [(counts.get(w) or total).most_common(1)[0][0] for w in s.words]
+            for s in examples
+        ]
+        return self.metrics(examples, [Tags(tags, []) for tags in answers])
 
     def write_predictions(
-        self, directory: str, split: str, examples: Examples, answers: Any
+        self,
+        directory: str,
+        split: str,
+        examples: Examples,
+        answers: Sequence[Tags],
     ) -> None:
         """Writes `test_predictions.txt`: the data and a column of answers."""
-        text = conll.with_predictions(self.data.path(split), answers)
+        tags = [answer.tags for answer in answers]
+        text = self.data.predictions_text(split, examples, tags)
         path = os.path.join(directory, file_names.predictions(split, "txt"))
         files.write_text(path, text)
 
@@ -259,66 +334,67 @@ class TaggingTask(Task):
     def parse(self, value: Any, where: str) -> Sentence:
         """Makes a sentence from a text, a list of words, or an object.
 
-        A text is split into words and punctuation. An object has `tokens` and,
-        optionally, the words `before` and `after` them in the document.
+        A text is split into words and punctuation. An object has a text or a
+        list of words, as in the training data or with a usual name, and
+        optionally the words `before` and `after` it in the document.
         """
         if isinstance(value, Sentence):  # Its tags may be unknown to the model.
             return dataclasses.replace(value, tags=None)
         if isinstance(value, str):
-            return _split_text(value, self.do_lower_case)
-        lists = value if isinstance(value, dict) else {"tokens": value}
-        words: Any = lists.get("tokens")
-        before, after = lists.get("before", []), lists.get("after", [])
-        for words_in in (before, words, after):
-            if isinstance(words_in, list) and "" in words_in:
-                raise InputError(
-                    f"{where}: words must not be empty. Received: an empty "
-                    f"word at position {words_in.index('')}, counted from 0, "
-                    f"of {quoted(words_in)}. Remove it."
-                )
-        if not all(map(_is_word_list, (before, words, after))):
+            return own_tags.split_text(value, self.do_lower_case)
+        cells = value if isinstance(value, dict) else {"tokens": value}
+        column, *_ = own_tags.word_columns(cells, self.text_column) or [""]
+        words: Any = cells.get(column)
+        if isinstance(words, str):
+            return own_tags.split_text(words, self.do_lower_case)
+        before, after = cells.get("before", []), cells.get("after", [])
+        if not all(isinstance(part, list) for part in (before, words, after)):
             raise InputError(
                 f"{where}: must be a text, a list of words, or an object with "
-                "such a list as `tokens` and optionally as `before` and "
-                f"`after`. Received: {quoted(value)}."
+                f"`text` or such a list as `{self.text_column or 'tokens'}` "
+                f"and optionally as `before` and `after`. Received: "
+                f"{quoted(value)}."
             )
+        for part in (words, before, after):
+            own_tags.require_words(part, where)
         return Sentence(words, None, [*before, *words, *after], len(before))
 
-    def answer_to_json(self, example: Any, answer: Any) -> dict[str, Any]:
-        """Returns `tokens`, `tags` and, for tags such as B-PER, `entities`.
+    def answer_to_json(self, example: Sentence, answer: Tags) -> dict[str, Any]:
+        """Returns tags, and entities if tags are like B-PER.
 
-        `start` and `end` (exclusive) of an entity count words. If a text was
-        parsed, `offsets` are character positions in it.
+        `offsets` of tokens, and `start` and `end` (exclusive) of entities are
+        positions in the text, or in the words joined by spaces. The probability
+        of an entity is the mean of those of its tags.
         """
-        words, offsets = list(example.words), example.offsets
-        result: dict[str, Any] = {"tokens": words, "tags": answer}
-        if offsets:
-            result["offsets"] = [list(span) for span in offsets]
-        if entities.has_prefixes(self.labels):
+        words, text = list(example.words), example.text
+        spans = [tuple(span) for span in example.offsets]
+        if not spans:
+            text = " ".join(words)
+            ends = itertools.accumulate(len(word) + 1 for word in words)
+            spans = [
+                (end - 1 - len(word), end - 1)
+                for word, end in zip(words, ends, strict=True)
+            ]
+        result: dict[str, Any] = {
+            "tokens": words,
+            **answer._asdict(),
+            "offsets": [list(span) for span in spans],
+        }
+        if self.scheme:
             result["entities"] = []
-            for start, end, name in entities.entities(answer):
-                entity = {"type": name, "start": start, "end": end}
-                entity["text"] = " ".join(words[start:end])
-                if offsets:
-                    first, last = offsets[start][0], offsets[end - 1][1]
-                    entity["text"] = example.text[first:last]
-                    entity["offsets"] = [first, last]
+            for start, end, name in self.scheme.entities(answer.tags):
+                first, last = spans[start][0], spans[end - 1][1]
+                shares = answer.probabilities[start:end]
+                entity = {
+                    "type": name,
+                    "text": text[first:last],
+                    "start": first,
+                    "end": last,
+                    "probability": statistics.fmean(shares),
+                }
                 result["entities"].append(entity)
         return result
 
     @classmethod
     def of_transformers(cls, model: TransformersModel) -> "TaggingTask":
         return cls(labels=model.labels)
-
-
-def _split_text(text: str, do_lower_case: bool) -> Sentence:
-    """Splits a text like `BasicTokenizer`, but keeps its spelling."""
-    aligned = alignment.align(text, 0, do_lower_case)
-    offsets = [(spans[0][0], spans[-1][1]) for _, spans in aligned]
-    words = [text[start:end] for start, end in offsets]
-    return Sentence(words, None, words, text=text, offsets=offsets)
-
-
-def _is_word_list(value: Any) -> bool:
-    is_list = isinstance(value, list)
-    return is_list and all(isinstance(word, str) for word in value)

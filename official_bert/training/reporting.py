@@ -25,6 +25,8 @@ from official_bert.tasks.task import Task
 
 # Maximum number of labels in the table of the data.
 _MAX_LABELS = 10
+# Maximum number of types of tags in the table of metrics.
+_MAX_TYPES = 20
 
 
 def write_eval_options(options: TrainingOptions) -> None:
@@ -151,7 +153,7 @@ def warn_unless_better(
 
     `more_steps` are flags for the advice.
     """
-    if metric in baseline and metrics[metric] <= baseline[metric]:
+    if metric in baseline and metrics[metric] <= baseline[metric] < 1:
         logging.warning(
             f"{split}: {metric} is not better than the baseline. Try more "
             f"steps{f' ({more_steps})' * bool(more_steps)} or another "
@@ -166,13 +168,16 @@ def print_metrics(
     baseline: Mapping[str, Any] | None = None,
     baseline_name: str = "",
 ) -> None:
-    """Prints the metrics that are numbers, and those of a baseline, if any."""
-    shown = numbers(metrics)
+    """Prints the metrics that are numbers, and those of a baseline, if any.
+
+    The F1 of the types of tags follows, the most frequent type first.
+    """
+    shown = numbers(metrics) | _type_scores(metrics)
     if "eval_loss" in shown:
         shown.pop("loss", None)  # Another mean of the same losses.
     columns = {"model": shown}
     if baseline:
-        columns["baseline"] = numbers(baseline)
+        columns["baseline"] = numbers(baseline) | _type_scores(baseline)
     rows = {title: list(columns)}
     for name in shown:
         rows[name] = [_cell(column.get(name)) for column in columns.values()]
@@ -182,6 +187,14 @@ def print_metrics(
         print(name.ljust(width) + "".join(f" {cell:>9}" for cell in cells))
     if baseline:
         print(f"Baseline: {baseline_name}.")
+
+
+def _type_scores(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """Returns {"f1 TYPE": F1} of the types with the largest support."""
+    types = metrics.get("per_type", {})
+    by_support = sorted(types, key=lambda name: -types[name]["support"])
+    shown = by_support[:_MAX_TYPES]
+    return {f"f1 {name}".rstrip(): types[name]["f1"] for name in shown}
 
 
 def _cell(value: float | None) -> str:

@@ -1,6 +1,11 @@
+import re
+
 import pytest
 
 from official_bert.metrics import entities
+from official_bert.metrics.entities import scheme_of
+
+SCHEME = scheme_of(["B-PER", "I-PER", "O"])
 
 
 @pytest.mark.parametrize(
@@ -28,8 +33,12 @@ from official_bert.metrics import entities
         ("B I O B B", [(0, 2, ""), (3, 4, ""), (4, 5, "")]),
     ],
 )
-def test_entities_are_read_in_all_schemes(tags, expected):
-    assert entities.entities(tags.split()) == expected
+@pytest.mark.parametrize("style", ["B-X", "B_X", "X-B", "X_B"])
+def test_entities_are_read_in_all_schemes(tags, expected, style):
+    prefixes = re.compile(r"\b([BIMELSU])-(\S+)")
+    style = style.replace("B", r"\1").replace("X", r"\2")
+    tags = prefixes.sub(style, tags).split()
+    assert scheme_of([*tags, "O"]).entities(tags) == expected
 
 
 def test_metrics_equal_the_published_example_of_conlleval():
@@ -53,7 +62,7 @@ def test_metrics_equal_the_published_example_of_conlleval():
         predictions += [phrase] * correct + [outside] * (expected - correct)
         predictions += [phrase] * (predicted - correct)
 
-    scores = entities.evaluate(targets, predictions)
+    scores = entities.evaluate(targets, predictions, SCHEME)
 
     def percentages(row):
         return [round(100 * row[x], 2) for x in ("precision", "recall", "f1")]
@@ -79,7 +88,7 @@ def test_metrics_equal_those_computed_by_hand():
     targets = "B-PER I-PER O O B-LOC", "I-LOC I-LOC O"
     predictions = "B-PER I-PER O B-ORG B-LOC", "I-LOC O O"
     texts = (map(str.split, lines) for lines in (targets, predictions))
-    assert entities.evaluate(*map(list, texts)) == {
+    assert entities.evaluate(*map(list, texts), SCHEME) == {
         "accuracy": 6 / 8,
         **score(2 / 4, 2 / 3, 4 / 7, 3),
         "per_type": {
@@ -93,7 +102,7 @@ def test_metrics_equal_those_computed_by_hand():
 def test_tags_without_prefixes_are_scored_word_by_word():
     targets = [["DET", "NOUN", "VERB"], ["O"]]
     predictions = [["DET", "VERB", "VERB"], ["O"]]
-    assert entities.evaluate(targets, predictions) == {
+    assert entities.evaluate(targets, predictions, None) == {
         "accuracy": 0.75,
         "per_type": {
             "DET": score(1.0, 1.0, 1.0, 1),
@@ -104,11 +113,36 @@ def test_tags_without_prefixes_are_scored_word_by_word():
     }
 
 
-def test_prefixes_are_recognized():
-    for tags in ("O B-PER I-PER", "B I O", "O"):
-        assert entities.has_prefixes(tags.split())
-    for tags in ("NOUN VERB", "B-PER NOUN", "X-PER O", "NN NN-HL O"):
-        assert not entities.has_prefixes(tags.split())
+@pytest.mark.parametrize(
+    ("tags", "strays"),
+    [
+        ("O B-PER I-PER", []),
+        ("O B_DIS E_DIS S_DIS", []),
+        ("O DIS-B DIS-I", []),
+        ("O DIS_B DIS_I", []),
+        ("B I O", []),
+        ("B E M S", []),
+        ("O S-PER", []),
+        # Some tags are wrong.
+        ("O B-PER I-PER 0", ["0"]),
+        ("O B_PER I_PER L-PER PER tag", ["PER", "tag"]),
+        # Types alone, parts of speech, and tags that look like entities by
+        # accident.
+        ("O PER LOC", None),
+        ("NOUN VERB", None),
+        ("B-PER NOUN", None),
+        ("X-PER O", None),
+        ("NN NN-HL O", None),
+        ("NN VB DT B- I-", None),
+        ("NOUN_S NOUN_M VERB_S", None),
+        ("N O S V A R ! D P & T X Y U E L M", None),
+        # More strays than entities.
+        ("O B-PER 0 tag", None),
+    ],
+)
+def test_scheme_of_a_tag_set_is_recognized(tags, strays):
+    scheme = scheme_of(tags.split())
+    assert (scheme and scheme.strays) == strays
 
 
 @pytest.mark.parametrize(
@@ -116,10 +150,10 @@ def test_prefixes_are_recognized():
 )
 def test_metrics_without_entities_are_zero(sentences, accuracy):
     expected = {"accuracy": accuracy, **score(0.0, 0.0, 0.0, 0), "per_type": {}}
-    assert entities.evaluate(sentences, sentences) == expected
+    assert entities.evaluate(sentences, sentences, SCHEME) == expected
 
 
 @pytest.mark.parametrize("predictions", [[["O"]], [["O", "O"], ["O"]], []])
 def test_predictions_of_other_lengths_are_an_error(predictions):
     with pytest.raises(ValueError, match=r"shorter|longer"):
-        entities.evaluate([["O", "O"]], predictions)
+        entities.evaluate([["O", "O"]], predictions, SCHEME)

@@ -150,18 +150,3 @@ def test_a_single_tag_is_an_error(write):
     message = r"train\.txt: must have at least two .*'_'\. Check --token_column"
     with pytest.raises(InputError, match=message):
         labels(write("1\tAda\t_\n2\tsees\t_\n"))
-
-
-@pytest.mark.parametrize(
-    ("tags", "message"),
-    [
-        (("B-PER", "O"), None),
-        (("NOUN", "O"), None),
-        (("B", "NOUN"), None),
-        (("0", "B-PER", "O", "tag"), "tags 0, tag have no prefix such as B-"),
-    ],
-)
-def test_some_tags_without_prefix_are_a_warning(write, caplog, tags, message):
-    path = write("".join(f"word {tag}\n" for tag in tags))
-    assert labels(path) == tags
-    assert [message in m for m in caplog.messages] == [True] * bool(message)

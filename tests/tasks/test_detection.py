@@ -85,7 +85,7 @@ def test_given_flags_override_detected_values(tmp_path):
     [
         ("a.xlsx", "Save the sheet as CSV"),
         ("a.json", "one JSON object per line"),
-        ("a.txt", "--task_name=tagging"),
+        ("a.txt", "--task_name=ner"),
     ],
 )
 def test_other_file_formats_are_an_error_with_advice(tmp_path, name, message):

@@ -99,7 +99,7 @@ CHOICE = {"context": "a", "choices": ["b", "c", "d"]}
         ("choice", [{**CHOICE, "choices": "bc"}, {"choices": ["b", "c"]}]),
         ("choice", [{**CHOICE, "choices": ["b", "c", 1]}]),
         ("choice", [{**CHOICE, "question": 3}]),
-        ("tagging", [None, 3, {"text": "a"}, {"tokens": "a b"}]),
+        ("tagging", [None, 3, {"text": 5}, {"tokens": "a b"}, {}]),
         ("tagging", [["a", 1], ["a", ""]]),
         ("tagging", [{"tokens": ["a"], "before": "b"}]),
         ("tagging", [{"tokens": ["a"], "after": [1]}]),

@@ -5,11 +5,13 @@ import random
 import numpy as np
 import pytest
 from scipy import special
+from support import tiny
 
+from official_bert import tasks
 from official_bert.errors import InputError
 from official_bert.modeling.losses import LOSSES
 from official_bert.tasks.conll import ConllData, Sentence
-from official_bert.tasks.tagging import TaggingTask, Window, make_windows
+from official_bert.tasks.tagging import TaggingTask, Tags, Window, make_windows
 from official_bert.tasks.task import RowFeatures
 from official_bert.tokenization import FullTokenizer
 
@@ -156,7 +158,7 @@ def test_first_token_of_each_word_is_labelled_in_exactly_one_row(
             for first in (tokenizer.tokenize(word) or ["[UNK]"])[:1]
         ]
         answers = correct_answers(task, examples, rows, 70)
-        assert answers == [example.tags for example in examples]
+        assert [a.tags for a in answers] == [e.tags for e in examples]
 
 
 @pytest.mark.parametrize(
@@ -192,10 +194,11 @@ def test_test_data_without_known_tags_is_predicted_but_not_evaluated(tmp_path):
     task = TaggingTask(labels=LABELS, data=data)
     examples = task.data.read("test")
     assert [s.tags for s in examples] == [None]
-    task.write_predictions(str(tmp_path), "test", examples, [["O", "B-PER"]])
+    answers = [Tags(["O", "B-PER"], [0.5, 0.5])]
+    task.write_predictions(str(tmp_path), "test", examples, answers)
     found = (tmp_path / "test_predictions.txt").read_text()
     assert found == "a DT O\nb NN B-PER\n"
-    assert task.metrics(examples, [["O", "B-PER"]]) == {}
+    assert task.metrics(examples, answers) == {}
     with pytest.raises(InputError, match=r"dev\.txt:1: "):
         task.data.read("dev")
 
@@ -209,7 +212,8 @@ def test_main_metric_depends_on_the_tags():
         task = TaggingTask(labels=labels)
         assert task.main_metric == main_metric
         tags = list(labels[:2])
-        found = task.metrics([sentence(["a", "b"], tags)], [tags])
+        answers = [Tags(tags, [])]
+        found = task.metrics([sentence(["a", "b"], tags)], answers)
         assert found[main_metric] == 1.0
 
 
@@ -249,7 +253,7 @@ def test_text_list_or_object_is_parsed(make_tokenizer, value, words, document):
     assert example == Sentence(words, None, document, start)
     rows = list(task.feature_rows([example], make_tokenizer(TOKENS), 128))
     [answer] = correct_answers(task, [example], rows, 128)
-    assert len(answer) == len(words)
+    assert len(answer.tags) == len(answer.probabilities) == len(words)
 
 
 @pytest.mark.parametrize("name", ["tokens", "before", "after"])
@@ -265,19 +269,78 @@ def test_text_is_split_at_punctuation_and_keeps_spelling_and_offsets():
     words = ["Dr", ".", "JÜrgen", "O", "'", "Neill", ",", "北", "京", "!"]
     assert example.words == words
     tags = ["O", "O", "B-PER", "I-PER", "I-PER", "I-PER", *"OOOO"]
-    answer = TASK.answer_to_json(example, tags)
+    probabilities = [0.5, 0.5, 0.9, 0.8, 0.7, 0.6, 0.5, 0.5, 0.5, 0.5]
+    answer = TASK.answer_to_json(example, Tags(tags, probabilities))
     spans = [text[start:end] for start, end in answer["offsets"]]
     assert spans == answer["tokens"] == words
-    [entity] = answer["entities"]
-    assert entity["text"] == "JÜrgen\tO'Neill"
-    assert entity["offsets"] == [5, 19]
+    mean = pytest.approx((0.9 + 0.8 + 0.7 + 0.6) / 4)
+    entity = {"type": "PER", "text": "JÜrgen\tO'Neill", "start": 5, "end": 19}
+    assert answer["entities"] == [entity | {"probability": mean}]
 
 
-def test_answers_have_entities_if_the_tags_have_prefixes():
-    found = TASK.answer_to_json(sentence(WORDS), TAGS)
-    entity = {"type": "PER", "start": 0, "end": 2, "text": "Jim Henson"}
-    expected = {"tokens": WORDS, "tags": TAGS, "entities": [entity]}
-    assert json.loads(json.dumps(found)) == expected
-    task = TaggingTask(labels=("NOUN", "VERB"))
-    answer = task.answer_to_json(sentence(["a", "b"]), ["NOUN", "VERB"])
-    assert answer == {"tokens": ["a", "b"], "tags": ["NOUN", "VERB"]}
+def test_entities_of_words_are_located_in_the_words_joined_by_spaces():
+    words = ["in", "Washington", "D.C.", "!"]
+    answer = Tags(["O", "B-PER", "I-PER", "O"], [0.5, 0.75, 0.25, 0.5])
+    found = TASK.answer_to_json(sentence(words), answer)
+    assert json.loads(json.dumps(found)) == {
+        "tokens": words,
+        "tags": answer.tags,
+        "probabilities": answer.probabilities,
+        "offsets": [[0, 2], [3, 13], [14, 18], [19, 20]],
+        "entities": [
+            {
+                **{"type": "PER", "text": "Washington D.C."},
+                **{"start": 3, "end": 18, "probability": 0.5},
+            }
+        ],
+    }
+
+
+@pytest.mark.parametrize("other", ["", "NOUN", "X"])
+def test_metrics_and_answers_agree_on_whether_tags_mark_entities(other):
+    """Also if the tags of a development set differ from those of the task."""
+    for labels in (["B_PER", "I_PER", "O"], ["PER", "O"], ["DT", "NN", "B-"]):
+        task = TaggingTask(labels=(*labels, *filter(None, [other])))
+        for tags in ([labels[0]], ["O"]):
+            answers = [Tags(tags, [1.0])]
+            examples = [sentence(["a"], tags)]
+            metrics = task.metrics(examples, answers)
+            answer = task.answer_to_json(examples[0], answers[0])
+            assert ("f1" in metrics) == ("entities" in answer)
+            assert (task.main_metric == "f1") == ("entities" in answer)
+            assert metrics.get("support", 0) == len(answer.get("entities", ()))
+
+
+@pytest.mark.parametrize(
+    ("tags", "task_name", "message"),
+    [
+        ("B-PER O", "ner", None),
+        ("B_PER O", "ner", None),
+        ("B NOUN", "tagging", None),
+        ("NOUN O", "pos", None),
+        ("B-PER I-PER O X", "pos", "tags X have no position, such as B- or"),
+        ("0 B-PER O tag", "ner", "tags 0, B-PER, O, tag mark no entities"),
+        ("PER LOC O", "tagging", "tags LOC, O, PER mark no entities"),
+        ("NOUN VERB", "ner", "tags NOUN, VERB mark no entities"),
+    ],
+)
+def test_tags_that_mark_no_entities_are_a_warning(
+    tmp_path, caplog, tags, task_name, message
+):
+    text = "".join(f"word {tag}\n" for tag in tags.split())
+    (tmp_path / "train.txt").write_text(text)
+    tasks.get(tiny.options(tmp_path, task_name=task_name))
+    assert [message in m for m in caplog.messages] == [True] * bool(message)
+
+
+def test_baseline_is_the_most_frequent_tag_of_each_word():
+    training = [
+        sentence(["a", "b", "a"], ["B-PER", "O", "B-PER"]),
+        sentence(["a", "b", "c", "d"], ["O", "O", "B-PER", "O"]),
+    ]
+    examples = [sentence(["a", "b", "new"], ["B-PER", "B-PER", "O"])]
+    found = TASK.baseline(training, examples)  # Predicts B-PER, O, O.
+    assert found["accuracy"] == pytest.approx(2 / 3)
+    assert (found["precision"], found["recall"]) == (1.0, 0.5)
+    unlabelled = [sentence(["a"])]
+    assert TASK.baseline(training, unlabelled) == {}

@@ -9,7 +9,7 @@ from official_bert.tasks.choice import ChoiceExample, ChoiceTask
 from official_bert.tasks.conll import Sentence
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.squad.task import SquadTask
-from official_bert.tasks.tagging import TaggingTask
+from official_bert.tasks.tagging import TaggingTask, Tags
 from official_bert.tasks.text import TextExample, TextTask
 from official_bert.training import loop, reporting
 
@@ -114,7 +114,11 @@ def test_odd_labels_are_a_warning(caplog, train, dev, warning):
         (text_task(), np.array([[0.6, 0.4], [0.7, 0.3]]), "all 2 .* 'a'"),
         (text_task(), np.array([[0.6, 0.4], [0.3, 0.7]]), None),
         (ChoiceTask(num_choices=2), np.array([[0.6, 0.4]] * 3), "all 3 .* '0'"),
-        (TaggingTask(labels=("X", "O")), [["O", "O"], ["O"]], "all 3 .* 'O'"),
+        (
+            TaggingTask(labels=("X", "O")),
+            [Tags(["O", "O"], []), Tags(["O"], [])],
+            "all 3 .* 'O'",
+        ),
         (SquadTask(), [None, None], None),
     ],
 )
@@ -130,6 +134,7 @@ def test_predicting_a_single_class_is_a_warning(caplog, task, answers, message):
     [
         (0.5, {"accuracy": 0.5}, True),
         (0.6, {"accuracy": 0.5}, False),
+        (1.0, {"accuracy": 1.0}, False),
         (0.5, {}, False),
         (math.nan, {"accuracy": math.nan}, False),
     ],

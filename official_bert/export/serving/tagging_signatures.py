@@ -16,10 +16,11 @@ from official_bert.tasks.tagging import Window
 class TaggingSignatures(TaskSignatures):
     """Signatures of a `tasks.tagging.TaggingTask`.
 
-    Outputs of `serving_default` for each text: `tokens` [B, N], its words, and
-    `tags` [B, N]; both are "" after the last word. Outputs for ids: `tags`
-    [B, S] and `probabilities` [B, S, C] of all WordPiece tokens, and `classes`
-    [B, C], the names of all tags. A word has the tag of its first token.
+    Outputs of `serving_default` for each text: `tokens` [B, N], its words,
+    their `tags` [B, N], and the `probabilities` [B, N] of these tags; after the
+    last word, they are "" and 0. Outputs for ids: `tags` [B, S] and
+    `probabilities` [B, S, C] of all WordPiece tokens, and `classes` [B, C], the
+    names of all tags. A word has the tag of its first token.
     """
 
     def _outputs(self, logits: Any) -> Tensors:
@@ -47,10 +48,12 @@ class TaggingSignatures(TaskSignatures):
         row = tf.repeat(tf.range(tf.size(begin)), windows.stop - windows.first)
         column = tokens.row_starts() - tf.gather(begin, row) + 1
         first_tokens = tf.stack([tf.cast(row, tf.int64), column], axis=1)
-        tags = self._outputs(tf.gather_nd(logits, first_tokens))["tags"]
+        outputs = self._outputs(tf.gather_nd(logits, first_tokens))
+        probabilities = tf.reduce_max(outputs["probabilities"], axis=-1)
         return {
             "tokens": words.to_tensor(""),
-            "tags": words.with_values(tags).to_tensor(""),
+            "tags": words.with_values(outputs["tags"]).to_tensor(""),
+            "probabilities": words.with_values(probabilities).to_tensor(),
         }
 
     def _text_signatures(self) -> dict[str, Any]:

@@ -1,0 +1,393 @@
+"""The user's own sentences with tags, one file per split.
+
+    {"tokens": ["Ada", "sees", "."], "tags": ["B-PER", "O", "O"]}
+
+    {"text": "Ada sees.", "entities": [[0, 3, "PER"]]}
+
+    Sentence #,Word,Tag
+    1,Ada,B-PER
+    ,sees,O
+
+A text is split into words and punctuation, and its spans become tags such as
+B-PER and I-PER. In tables with one word per row, a column or blank lines
+separate sentences. Files with other endings, and .tsv files without a header,
+have CoNLL columns.
+"""
+
+import dataclasses
+import itertools
+import json
+import operator
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from absl import logging
+
+from official_bert.errors import InputError, bullet_list, listed, quoted
+from official_bert.io import files, tables
+from official_bert.io.tables import Row
+from official_bert.options import RunClassifier
+from official_bert.runs import file_names
+from official_bert.tasks import conll, detection, own_texts
+from official_bert.tasks.conll import ConllData, Sentence
+from official_bert.tasks.task import shuffle_examples
+from official_bert.tokenization import alignment
+
+# Usual names of columns, in lower case.
+_LISTS = ("tokens", "words")
+_WORDS = (*_LISTS, "token", "word", "text")
+_TAGS = ("tags", "tag", "ner_tags", "labels", "label", "entities", "spans")
+_SENTENCE = re.compile(r"sent(ence)?[ _-]?(#|id|idx|index|no|num|number)?")
+
+# The keys of a span that is an object: its start, its end and its type.
+_SPAN_KEYS = (
+    ("start", "start_offset"),
+    ("end", "end_offset"),
+    ("label", "labels", "type"),
+)
+
+
+def split_text(text: str, do_lower_case: bool) -> Sentence:
+    """Splits a text like `BasicTokenizer`, but keeps its spelling."""
+    aligned = alignment.align(text, 0, do_lower_case)
+    offsets = [(spans[0][0], spans[-1][1]) for _, spans in aligned]
+    words = [text[start:end] for start, end in offsets]
+    return Sentence(words, None, words, text=text, offsets=offsets)
+
+
+def require_words(words: Sequence[Any], where: str) -> None:
+    """Raises `InputError` unless all words are texts that are not empty."""
+    for position, word in enumerate(words):
+        if not isinstance(word, str) or not word:
+            raise InputError(
+                f"{where}: words must be texts that are not empty. Received: "
+                f"{word!r} at position {position}, counted from 0, of "
+                f"{quoted(words)}. Correct it."
+            )
+
+
+def word_columns(cells: Mapping[str, Any], column: str) -> list[str]:
+    """Returns the columns that may have words or a text, the best first.
+
+    This is `column`, if it exists, or those with usual names.
+    """
+    names = [column] if column in cells else _named(cells, _WORDS)
+    return [name for name in names if _may_have_words(name, cells[name])]
+
+
+def _may_have_words(column: str, cell: Any) -> bool:
+    if isinstance(cell, list):  # The `tokens` of Prodigy are objects.
+        return not any(isinstance(word, dict) for word in cell)
+    return isinstance(cell, str) and column.lower() not in _LISTS
+
+
+def _named(columns: Iterable[str], names: Iterable[str]) -> list[str]:
+    by_lower_case = {column.lower(): column for column in columns}
+    return [by_lower_case[name] for name in names if name in by_lower_case]
+
+
+def _sentence_columns(columns: Iterable[str]) -> list[str]:
+    return [name for name in columns if _SENTENCE.fullmatch(name.lower())]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OwnTags(ConllData):
+    """Sentences with tags; see `RunClassifier.own_file`."""
+
+    options: RunClassifier
+    training: Sequence[Sentence] = ()
+    held_out: Sequence[Sentence] = ()
+
+    def path(self, split: str) -> str:
+        return self.options.own_file(split)
+
+    def paths(self, split: str) -> list[str]:
+        return self.options.own_files(split)
+
+    def with_training_file(self) -> "OwnTags":
+        """Returns a copy with training and held-out sentences, and labels."""
+        path, labels = self.path("train"), self.labels
+        sentences = super().read("train")
+        if not labels:
+            labels = conll.sorted_tags(path, sentences)
+            if any(sentence.text for sentence in sentences):
+                # All entities of a type may consist of one word.
+                inside = {f"I{tag[1:]}" for tag in labels if tag != "O"}
+                labels = tuple(sorted({*labels, *inside}))
+        held_out: set[int] = set()
+        if self.options.holds_out:
+            held_out = own_texts.choose_held_out(
+                self.options,
+                [tuple(sentence.words) for sentence in sentences],
+                _rarest_tags(sentences),
+                repr(path),
+            )
+        training = [s for i, s in enumerate(sentences) if i not in held_out]
+        return dataclasses.replace(
+            self,
+            labels=labels,
+            training=shuffle_examples(training),
+            held_out=[sentences[i] for i in sorted(held_out)],
+        )
+
+    def read(self, split: str) -> list[Sentence]:
+        if split == "train":
+            return [*self.training]
+        if split == "dev" and self.options.holds_out:
+            return [*self.held_out]
+        return super().read(split)
+
+    def held_out_files(self) -> dict[str, str]:
+        """Returns the held-out sentences as JSON lines."""
+        words = self.options.text_a_column or "tokens"
+        tags = self.options.label_column or "tags"
+        objects = (
+            sentence.source or {words: sentence.words, tags: sentence.tags}
+            for sentence in self.held_out
+        )
+        lines = [json.dumps(o, ensure_ascii=False) + "\n" for o in objects]
+        return {file_names.HELD_OUT: "".join(lines)} if lines else {}
+
+    def predictions_text(
+        self,
+        split: str,
+        examples: Sequence[Sentence],
+        answers: Iterable[Sequence[str]],
+    ) -> str:
+        """Returns words and predicted tags in CoNLL columns."""
+        if self._has_conll_columns(self.paths(split)[0]):
+            return super().predictions_text(split, examples, answers)
+        return "\n".join(
+            "".join(map("{}\t{}\n".format, sentence.words, tags))
+            for sentence, tags in zip(examples, answers, strict=True)
+        )
+
+    def _has_conll_columns(self, path: str) -> bool:
+        file_format = tables.format_of(path)
+        if file_format != "tsv" or self.options.text_a_column:
+            return not file_format
+        _, line = next(files.numbered_lines(path), (1, ""))
+        names = [name.strip() for name in line.split("\t")]
+        others = _named(names, _TAGS) or _sentence_columns(names)
+        return not (others and _named(names, _WORDS))
+
+    def read_file(self, path: str, *, needs_tags: bool) -> list[Sentence]:
+        """Reads a file; with `needs_tags`, all words must have known tags."""
+        if self._has_conll_columns(path):
+            return super().read_file(path, needs_tags=needs_tags)
+        options = self.options
+        by_number = (options.text_a_column or "").isdecimal()
+        all_rows = tables.read(
+            path,
+            tables.format_of(path),
+            has_header=options.reads_header and not by_number,
+            flags=detection.flags_of_columns(options),
+        )
+        rejected = ("reject", "ignore")  # In Prodigy.
+        rows = [r for r in all_rows if r.cells.get("answer") not in rejected]
+        if not rows:
+            raise tables.no_examples(path)
+        words, tags = self._find_columns(rows[0], needs_tags)
+        logging.info(f"{path}: --text_column={words} --label_column={tags}")
+        if not isinstance(rows[0].cells.get(tags or words), list):
+            rows = self._join_words(rows, words, tags, needs_tags)
+        problems: list[str] = []
+        sentences = [
+            self._sentence(row, words, tags, needs_tags, problems)
+            for row in rows
+        ]
+        if problems:
+            logging.warning(
+                f"{path}: {len(problems)} spans overlap, or do not begin and "
+                f"end where words do:{bullet_list(problems)}"
+            )
+        return sentences
+
+    def _find_columns(self, row: Row, needs_tags: bool) -> tuple[str, str]:
+        """Returns the columns of words and tags; "" if there are no tags.
+
+        They are those of the flags, or have usual names and suitable cells.
+        """
+        text, label = self.options.text_a_column, self.options.label_column
+        for name in (text, needs_tags and label):
+            if name:
+                row.get(name)  # Raises an `InputError` if it is missing.
+        task = self.options.resolved_task
+        usual = _named(row.columns, (task, f"{task}_tags", *_TAGS))
+        found = word_columns(row.cells, text)
+        for words, tags in itertools.product(
+            found, [label] if label else usual
+        ):
+            if _fit(row.cells[words], row.cells.get(tags)):
+                return words, tags
+        if found and not needs_tags:
+            return found[0], ""
+        raise InputError(
+            f"{row.where}: must have words with tags, or a text with spans, in "
+            "columns such as tokens and tags. Received: the columns "
+            f"{listed(row.columns)}. Set --text_column and --label_column."
+        )
+
+    def _join_words(
+        self, rows: list[Row], words: str, tags: str, needs_tags: bool
+    ) -> list[Row]:
+        """Joins rows with one word each to rows with one sentence each."""
+        column = self.options.id_column
+        column = column or next(iter(_sentence_columns(rows[0].columns)), "")
+        if not (column or tags):
+            return rows  # They have one text each.
+        groups = _group(rows, column)
+        if needs_tags and len(groups) in (1, len(rows)):
+            raise InputError(
+                f"{rows[0].path}: must have a column of sentence numbers (set "
+                "--id_column), or blank lines between sentences. Received: "
+                f"{len(rows)} words in {len(groups)} sentences. For a sentence "
+                'per row, use JSON lines such as {"tokens": ["Ada"], "tags": '
+                '["B-PER"]}.'
+            )
+        joined = []
+        for group in groups:
+            cells: dict[str, Any] = {words: []}
+            for row in group:
+                cells[words].append(row.text(words).strip())
+                require_words(cells[words][-1:], row.where)
+            if tags:
+                cells[tags] = [
+                    self._tag(row, tags, row.get(tags), needs_tags)
+                    for row in group
+                ]
+            joined.append(group[0]._replace(cells=cells, columns=[*cells]))
+        return joined
+
+    def _sentence(
+        self,
+        row: Row,
+        words: str,
+        tags: str,
+        needs_tags: bool,
+        problems: list[str],
+    ) -> Sentence:
+        """Makes a sentence from a list of words with tags, or from a text.
+
+        Adds a line to `problems` for each span that is not tagged exactly.
+        """
+        cell, tagged = row.get(words), row.cells.get(tags)
+        if needs_tags and tagged is None:
+            raise row.error(tags, "have tags or spans", tagged)
+        if isinstance(cell, str):
+            sentence = split_text(cell, self.options.do_lower_case)
+            if tagged is not None:
+                tagged = _tags_of_spans(row, tags, sentence, problems)
+        elif isinstance(cell, list):
+            require_words(cell, row.where)
+            sentence = Sentence(cell, None, cell)
+        else:
+            raise row.error(words, "be a text or a list of words", cell)
+        source = {name: row.cells[name] for name in row.columns}
+        if tagged is None:
+            return dataclasses.replace(sentence, source=source)
+        num_words = len(sentence.words)
+        if not isinstance(tagged, list) or len(tagged) != num_words:
+            must = f"be a list of {num_words} tags, one for each word"
+            raise row.error(tags, must, tagged)
+        names = [self._tag(row, tags, tag, needs_tags) for tag in tagged]
+        known = names if all(names) else None
+        return dataclasses.replace(sentence, tags=known, source=source)
+
+    def _tag(self, row: Row, column: str, cell: Any, needs_tags: bool) -> str:
+        """Returns a tag, or the tag with an id; "" if it is unknown."""
+        tag = "" if cell is None else str(cell).strip()
+        if tag.isdecimal() and tag not in self.labels:
+            if int(tag) < len(self.labels):
+                tag = self.labels[int(tag)]
+            elif isinstance(cell, int) and not self.labels:
+                must = "have names of tags, or their ids with --label_file"
+                raise row.error(column, must, cell)
+        if needs_tags:
+            self._check_tag(row.where, tag)
+        return tag
+
+
+def _group(rows: Sequence[Row], column: str) -> list[list[Row]]:
+    """Groups rows by sentence: by a column or, without one, at blank lines.
+
+    The column may be empty after the first row of a sentence.
+    """
+    keys: list[Any] = []
+    key, line = None, 0
+    for row in rows:
+        if column:
+            key = row.get(column) or key
+        elif row.line != line + 1:
+            key = row.line
+        line = row.line
+        keys.append(key)
+    pairs = zip(keys, rows, strict=True)
+    groups = itertools.groupby(pairs, operator.itemgetter(0))
+    return [[row for _, row in group] for _, group in groups]
+
+
+def _rarest_tags(sentences: Sequence[Sentence]) -> list[str]:
+    """Returns the tag of each sentence that the fewest sentences have."""
+    tags_of = [sorted({*(sentence.tags or ())}) for sentence in sentences]
+    counts = Counter(tag for tags in tags_of for tag in tags)
+    return [min(tags, key=counts.__getitem__, default="") for tags in tags_of]
+
+
+def _fit(words: Any, tags: Any) -> bool:
+    """Whether cells have words with a tag each, or a text with spans."""
+    if not isinstance(tags, list):
+        return isinstance(words, str) and isinstance(tags, str | int)
+    num_spans = sum(isinstance(tag, list | dict) for tag in tags)
+    return num_spans == (len(tags) if isinstance(words, str) else 0)
+
+
+def _span(row: Row, column: str, value: Any, text: str) -> tuple[int, int, str]:
+    """Returns start, end (exclusive) and type of a list or an object."""
+    parts = value
+    if isinstance(value, dict):
+        parts = [
+            next((value[key] for key in keys if key in value), None)
+            for keys in _SPAN_KEYS
+        ]
+    match parts:
+        case [int(start), int(end), str(name) | [str(name)]] if name:
+            shown = text[start:end]
+            is_same = parts is value or value.get("text", shown) == shown
+            if 0 <= start < end <= len(text) and is_same:
+                return start, end, name
+    must = (
+        'have spans such as [0, 3, "PER"]: start, end (exclusive) and type. '
+        f"Positions count the {len(text)} characters of the text"
+    )
+    raise row.error(column, must, value)
+
+
+def _tags_of_spans(
+    row: Row, column: str, sentence: Sentence, problems: list[str]
+) -> list[str]:
+    """Returns the tags of the words in spans.
+
+    A span is extended to whole words. It is omitted, if it has no words, or one
+    that has a tag.
+    """
+    cell, text, offsets = row.get(column), sentence.text, sentence.offsets
+    values = cell if isinstance(cell, list) else [cell]
+    spans = [_span(row, column, value, text) for value in values]
+    tags = ["O"] * len(offsets)
+    for start, end, name in sorted(spans, key=lambda s: (s[0], -s[1])):
+        shown = f"{row.where}: {text[start:end]!r} ({name})"
+        inside = [
+            i for i, (a, b) in enumerate(offsets) if a < end and start < b
+        ]
+        if not inside or any(tags[i] != "O" for i in inside):
+            problems.append(f"{shown} is omitted")
+            continue
+        first, last = inside[0], inside[-1]
+        found = text[offsets[first][0] : offsets[last][1]]
+        if found != text[start:end].strip():
+            problems.append(f"{shown} becomes {found!r}")
+        tags[first : last + 1] = [f"B-{name}"] + [f"I-{name}"] * (last - first)
+    return tags

@@ -1,0 +1,389 @@
+"""Tagging from one file of the user's own: formats, spans, held-out rows."""
+
+import json
+
+import pytest
+from support import tiny
+
+from official_bert import tasks
+from official_bert.errors import InputError
+from official_bert.inference.predictor import Predictor
+from official_bert.tasks import detection
+from official_bert.tasks.tagging import Tags
+
+# "Ada" is a person, "New York" a place.
+TEXTS = ["Ada sees New York.", "She runs."]
+SPANS = [[(0, 3, "PER"), (9, 17, "LOC")], []]
+WORDS = [["Ada", "sees", "New", "York", "."], ["She", "runs", "."]]
+TAGS = [["B-PER", "O", "B-LOC", "I-LOC", "O"], ["O", "O", "O"]]
+LABELS = ("B-LOC", "B-PER", "I-LOC", "O")
+
+
+def json_lines(*rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def rows(separator, number=str, *, repeats=False):
+    """Returns lines of a table with one word each."""
+    lines = []
+    for index, (words, tags) in enumerate(zip(WORDS, TAGS, strict=True)):
+        for place, cells in enumerate(zip(words, tags, strict=True)):
+            first = number(index + 1) if repeats or place == 0 else ""
+            lines.append(separator.join([first, *cells]))
+    return lines
+
+
+def blank_lines(separator):
+    return "\n\n".join(
+        "\n".join(map(separator.join, zip(*sentence, strict=True)))
+        for sentence in zip(WORDS, TAGS, strict=True)
+    )
+
+
+def spans(make, key, **others):
+    """Returns JSON lines with the texts, and spans in a tool's format."""
+    pairs = zip(TEXTS, SPANS, strict=True)
+    return json_lines(
+        *({"text": t, key: [make(*s) for s in ss], **others} for t, ss in pairs)
+    )
+
+
+def prodigy():
+    tokens = [{"text": "Ada", "start": 0, "end": 3, "id": 0}]
+    text = spans(
+        lambda a, b, name: {"start": a, "end": b, "label": name},
+        "spans",
+        tokens=tokens,
+        answer="accept",
+    )
+    return text + json_lines({"text": "b", "spans": [], "answer": "reject"})
+
+
+def read(folder, name, text, task_name="ner", **flags):
+    """Returns the task of a run on a file, without held-out rows."""
+    (folder / name).write_text(text)
+    flags = {"dev_share": 0.0, "do_eval": False, **flags}
+    return tasks.get(options(folder, name, task_name=task_name, **flags))
+
+
+def options(folder, name, **flags):
+    flags = {"do_predict": False, "data_dir": "", **flags}
+    flags["train_file"] = str(folder / name)
+    return tiny.options(folder, **flags).resolve()
+
+
+TOKENS = [{"tokens": w, "tags": t} for w, t in zip(WORDS, TAGS, strict=True)]
+HF = [
+    {
+        **{"id": "0", "pos_tags": [0] * len(row["tokens"])},
+        **{"tokens": row["tokens"]},
+        "ner_tags": [LABELS.index(tag) for tag in row["tags"]],
+    }
+    for row in TOKENS
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "flags"),
+    [
+        ("a.jsonl", json_lines(*TOKENS), {}),
+        ("a.jsonl", json_lines(*HF), {"label_file": "labels"}),
+        (
+            "a.jsonl",
+            json_lines(*TOKENS).replace("tokens", "x").replace("tags", "y"),
+            {"text_a_column": "x", "label_column": "y"},
+        ),
+        ("a.jsonl", spans(lambda *s: s, "entities"), {}),  # spaCy
+        ("a.jsonl", spans(lambda *s: s, "label", id=1), {}),  # doccano
+        (
+            "a.jsonl",
+            spans(
+                lambda a, b, x: {
+                    **{"id": 1, "start_offset": a, "end_offset": b},
+                    "label": x,
+                },
+                "entities",
+                relations=[],
+            ),
+            {},
+        ),
+        ("a.jsonl", prodigy(), {}),
+        (
+            "a.jsonl",  # Label Studio
+            spans(
+                lambda a, b, x: {"start": a, "end": b, "labels": [x]}, "label"
+            ),
+            {},
+        ),
+        (
+            "a.csv",
+            "\n".join(
+                ["Sentence #,Word,Tag", *rows(",", "Sentence: {}".format)]
+            ),
+            {},
+        ),
+        (
+            "a.csv",
+            "\n".join(["sentence_id,word,ner", *rows(",", repeats=True)]),
+            {},
+        ),
+        (
+            "a.csv",
+            "\n".join(["n,w,t", *rows(",")]),
+            {"text_a_column": "w", "label_column": "t", "id_column": "n"},
+        ),
+        (
+            "a.csv",
+            "\n".join(rows(",")),
+            {"text_a_column": "1", "label_column": "2", "id_column": "0"},
+        ),
+        ("a.csv", "word,tag\n" + blank_lines(","), {}),
+        ("a.tsv", "word\ttag\n" + blank_lines("\t"), {}),
+        ("a.tsv", blank_lines("\t"), {}),
+        ("a.txt", blank_lines(" "), {}),
+        ("a.conll", "-DOCSTART- O\n\n" + blank_lines(" "), {}),
+    ],
+)
+def test_every_format_gives_the_same_sentences(
+    tmp_path, monkeypatch, name, text, flags
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "labels").write_text("".join(f"{name}\n" for name in LABELS))
+    task = read(tmp_path, name, text, **flags)
+    # A person's name may have two words in other texts.
+    is_text = '"text"' in text
+    assert {*task.labels} == {*LABELS, *(["I-PER"] if is_text else [])}
+    found = sorted(task.data.read("train"), key=lambda s: s.words[0])
+    assert [list(s.words) for s in found] == WORDS
+    assert [list(s.tags) for s in found] == TAGS
+    assert task.main_metric == "f1"
+
+
+def test_name_of_the_task_chooses_between_columns_of_tags(tmp_path):
+    row = {"words": ["a", "b"], "ner": ["O", "B-X"], "pos_tags": ["DT", "NN"]}
+    text = json_lines(row, row)
+    assert read(tmp_path, "a.jsonl", text).labels == ("B-X", "O")
+    task = read(tmp_path, "a.jsonl", text, task_name="pos")
+    assert task.labels == ("DT", "NN")
+
+
+def test_spans_that_are_not_whole_words_are_reported(tmp_path, caplog):
+    text = json_lines(
+        {"text": TEXTS[0], "label": [[0, 2, "PER"], [8, 18, "LOC"]]},
+        {
+            "text": " Ada and Ada Lovelace \u200b",
+            "label": [
+                *([0, 5, "PER"], [9, 12, "X"], [9, 21, "PER"], [21, 23, "Y"])
+            ],
+        },
+    )
+    task = read(tmp_path, "a.jsonl", text)
+    assert sorted(s.tags for s in task.data.read("train")) == [
+        ["B-PER", "O", "B-LOC", "I-LOC", "I-LOC"],
+        ["B-PER", "O", "B-PER", "I-PER"],
+    ]
+    [message] = [m for m in caplog.messages if "spans" in m]
+    path = tmp_path / "a.jsonl"
+    assert message.splitlines() == [
+        f"{path}: 3 spans overlap, or do not begin and end where words do:",
+        f"  {path}:1: 'Ad' (PER) becomes 'Ada'",
+        f"  {path}:2: 'Ada' (X) is omitted",
+        f"  {path}:2: ' \\u200b' (Y) is omitted",
+    ]
+
+
+CSV = "Sentence #,Word,Tag\n1,a,O\n,b,B-X\n2,c,O\n"
+LINE = json_lines({"tokens": ["a", "b"], "tags": ["O", "B-X"]})
+
+
+def with_spans(*spans):
+    return json_lines({"text": "Ada", "spans": [*spans]})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (
+            "a.jsonl",
+            LINE + '{"tokens": ["a"], "tags": []}',
+            "2: .*list of 1 tag",
+        ),
+        ("a.jsonl", LINE + '{"tokens": ["a"]}', "2: .*'tags'"),
+        ("a.jsonl", LINE + '{"tokens": "a", "tags": ["O"]}', "2: .*spans"),
+        ("a.jsonl", LINE + '{"tokens": 1, "tags": []}', "2: .*list of words"),
+        (
+            "a.jsonl",
+            LINE + '{"tokens": ["a", ""], "tags": ["O", "O"]}',
+            "2: .*'' at position 1,",
+        ),
+        ("a.jsonl", LINE + '{"tokens": ["a"], "tags": [""]}', "2: .*tag must"),
+        ("a.jsonl", LINE.replace('"O"', "0"), "1: .*--label_file.*0"),
+        ("a.jsonl", '{"x": ["a"], "y": ["O"]}', "1: .*x, y.*--text_column"),
+        ("a.jsonl", '{"text": "a", "tokens": {}}', "1: .*text, tokens"),
+        *(
+            ("a.jsonl", with_spans(span), "1: column 'spans' .*3 characters")
+            for span in (
+                *([0, 4, "X"], [2, 2, "X"], [-1, 1, "X"], [0, 1], [0, 1, ""]),
+                *([0, 1.5, "X"], {"start": 0}),
+                {"start": 0, "end": 1, "label": "X", "text": "d"},
+                {"start": 0, "end": 1, "labels": ["X", "Y"]},
+            )
+        ),
+        ("a.csv", CSV + ",,O\n", "5: .*'' at position 0"),
+        ("a.csv", CSV + ",d,\n", "5: .*tag must not be empty"),
+        ("a.csv", "Word,Tag\na,O\nb,B-X\n", " .*sentence numbers.*--id_column"),
+        ("a.csv", "Sent,Word,Tag\n1,a,O\n2,b,B-X\n", " .*--id_column"),
+        ("a.csv", "", " .*none"),
+        ("a.tsv", "a\tO\nb\n", "2: .*2 columns"),
+        ("a.txt", "a O\nb\n", "2: .*2 columns"),
+        ("a.txt", "a O\nb O\n", " .*two different tags"),
+    ],
+)
+def test_malformed_files_are_an_error_with_the_line(
+    tmp_path, name, text, message
+):
+    with pytest.raises(InputError, match=rf"(?s){name}:{message}"):
+        read(tmp_path, name, text)
+
+
+def test_flags_that_do_not_fit_are_an_error(tmp_path):
+    (tmp_path / "a.txt").write_text("a O\nb B-X\n")
+    with pytest.raises(InputError, match=r"--document_context.*--dev_file"):
+        options(tmp_path, "a.txt", task_name="ner", document_context=True)
+    for name, advice in (("a.json", "one JSON object"), ("a.xlsx", "as CSV")):
+        with pytest.raises(InputError, match=f"{name} must end .*{advice}"):
+            options(tmp_path, name, task_name="ner")
+    with pytest.raises(InputError, match=r"--label_column"):
+        read(tmp_path, "a.jsonl", LINE, label_column="x")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.jsonl", json_lines(*TOKENS)),
+        ("a.jsonl", spans(lambda *s: s, "label")),
+        ("a.csv", "\n".join(["Sentence #,Word,Tag", *rows(",")])),
+        ("a.txt", blank_lines(" ")),
+    ],
+)
+def test_without_the_task_the_advice_names_it(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match="--task_name=ner"):
+        detection.detect_omitted(options(tmp_path, name))
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.txt"])
+def test_held_out_sentences_are_read_again_from_their_file(tmp_path, name):
+    sentences = [
+        ([f"w{i}", f"v{i}"], ["B-RARE" if i % 5 else "B-X", "O"])
+        for i in range(40)
+    ]
+    lines = [
+        f"{word},{tag}\n"
+        for s in sentences
+        for word, tag in zip(*s, strict=True)
+    ]
+    text = "word,tag\n" + "".join(
+        lines[i] + "\n" * (i % 2) for i in range(len(lines))
+    )
+    if name == "a.txt":
+        text = text.removeprefix("word,tag\n").replace(",", " ")
+    if name == "a.jsonl":
+        text = json_lines(
+            *({"tokens": w, "tags": t, "x": 1} for w, t in sentences)
+        )
+    (tmp_path / name).write_text(text)
+    flags = {"task_name": "ner", "dev_share": 0.25}
+    task = tasks.get(options(tmp_path, name, **flags))
+    training, held_out = task.data.read("train"), task.data.read("dev")
+    assert len(training) == 30
+    assert sum(s.tags[0] == "B-RARE" for s in held_out) == 8
+    assert sum(s.tags[0] == "B-X" for s in held_out) == 2
+    assert sorted((s.words, s.tags) for s in [*training, *held_out]) == sorted(
+        sentences
+    )
+    (tmp_path / "out").mkdir()
+    for file, content in task.data.held_out_files().items():
+        (tmp_path / "out" / file).write_text(content)
+    (tmp_path / "out" / "task.json").write_text(json.dumps(task.to_json()))
+    evaluated = tasks.get(options(tmp_path, name, **flags, do_train=False))
+    found = evaluated.data.read("dev")
+    assert [s.words for s in found] == [s.words for s in held_out]
+    assert [s.tags for s in found] == [s.tags for s in held_out]
+    assert ('"x": 1' in content) == (name == "a.jsonl")
+
+
+def test_test_file_may_lack_tags_and_gets_a_file_of_predictions(tmp_path):
+    (tmp_path / "test.jsonl").write_text(json_lines({"text": "a b"}))
+    flags = {"test_file": str(tmp_path / "test.jsonl"), "do_predict": True}
+    task = read(tmp_path, "a.jsonl", LINE, **flags)
+    examples = task.data.read("test")
+    assert [s.tags for s in examples] == [None]
+    answers = [Tags(["B-X", "O"], [0.5, 0.5])]
+    task.write_predictions(str(tmp_path), "test", examples, answers)
+    found = (tmp_path / "test_predictions.txt").read_text()
+    assert found == "a\tB-X\nb\tO\n"
+
+
+@pytest.mark.parametrize("ending", ["txt", "jsonl"])
+def test_several_files_are_read_together(tmp_path, ending):
+    names = [f"{letter}.{ending}" for letter in "ab"]
+    for name, word in zip(names, ["x", "y"], strict=True):
+        row = {"tokens": [word, "z"], "tags": ["B-X", "O"]}
+        text = f"{word} B-X\nz O\n" if ending == "txt" else json_lines(row)
+        (tmp_path / name).write_text(text)
+    paths = ",".join(str(tmp_path / name) for name in names)
+    flags = {"test_file": paths, "do_predict": True, "dev_share": 0.0}
+    task = tasks.get(
+        options(
+            tmp_path, f"?.{ending}", task_name="ner", do_eval=False, **flags
+        )
+    )
+    words = sorted(s.words for s in task.data.read("train"))
+    assert words == [["x", "z"], ["y", "z"]]
+    examples = task.data.read("test")
+    answers = [Tags(["O", tag], []) for tag in ("O", "B-X")]
+    task.write_predictions(str(tmp_path), "test", examples, answers)
+    predicted = (tmp_path / "test_predictions.txt").read_text().split()
+    expected = [
+        "x",
+        "B-X",
+        "O",
+        "z",
+        "O",
+        "O",
+        "y",
+        "B-X",
+        "O",
+        "z",
+        "O",
+        "B-X",
+    ]
+    if ending == "jsonl":
+        expected = ["x", "O", "z", "O", "y", "O", "z", "B-X"]
+    assert predicted == expected
+
+
+@pytest.mark.slow
+def test_run_on_one_file_evaluates_itself_and_predicts_its_held_out_rows(
+    tmp_path, capsys
+):
+    texts = [f"good cat {i}" for i in range(20)]
+    rows = [{"note": t, "spans": [[5, 8, "ANIMAL"]]} for t in texts]
+    (tmp_path / "a.jsonl").write_text(json_lines(*rows))
+    flags = {"task_name": "ner", "text_a_column": "note", "data_dir": ""}
+    output, results = tiny.run(
+        tmp_path,
+        train_file=str(tmp_path / "a.jsonl"),
+        do_predict=False,
+        **flags,
+    )
+    table = [line.split() for line in capsys.readouterr().out.splitlines()]
+    # The model's F1 and the baseline's.
+    assert [len(row) for row in table if row[:2] == ["f1", "ANIMAL"]] == [4]
+    lines = (output / "dev.jsonl").read_text().splitlines()
+    held_out = [json.loads(line) for line in lines]
+    assert all(row in rows for row in held_out)
+    assert results["support"] == len(held_out) == 2
+    answers = Predictor.from_dir(output)(held_out)
+    assert [answer["tokens"][:2] for answer in answers] == [["good", "cat"]] * 2
