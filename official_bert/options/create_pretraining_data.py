@@ -71,8 +71,8 @@ class CreatePretrainingData(NamedModel, heading="Model"):
     )
     do_whole_word_mask: bool = switch("Mask whole words, not single tokens.")
     words_are_separated: bool = switch(
-        "With --do_whole_word_mask: words are what spaces and punctuation "
-        "separate, also Chinese ones, whose characters are tokens.",
+        "With --do_whole_word_mask: words are what spaces separate, also "
+        "Chinese ones, whose characters are tokens.",
         needs="do_whole_word_mask",
     )
     max_ngram: int = option(

@@ -144,17 +144,16 @@ def _tokenize_words(settings: Settings, texts: list[str]) -> EncodedLines:
     """Tokenizes lines; marks tokens that continue a word.
 
     ```
-    使用 语言，      使 用 语 言 ，   ids of 用 and 言 + `settings.num_tokens`
+    使用 语言 ，     使 用 语 言 ，   ids of 用 and 言 + `settings.num_tokens`
     ```
     """
     words = [_SPACES.split(text) for text in texts]
     ids, splits = settings.tokenizer.encode_lines(itertools.chain(*words))
     word = np.repeat(np.arange(len(splits) - 1), np.diff(splits))
-    is_part = ~settings.is_punctuation[ids]
-    continues = is_part[1:] & is_part[:-1] & (word[1:] == word[:-1])
-    ids = ids + settings.num_tokens * np.append(False, continues)[: len(ids)]
+    continues = np.diff(word, prepend=-1) == 0
+    ids = np.where(continues, ids + settings.num_tokens, ids)
     num_words = np.cumsum([0, *map(len, words)])
-    return EncodedLines(ids.astype(np.int32), splits[num_words])
+    return EncodedLines(ids, splits[num_words])
 
 
 def _arrays(blocks: Iterable[Block]) -> Iterator[tuple[Ints, Offsets, Offsets]]:

@@ -199,7 +199,7 @@ def _first_lines(names: Sequence[str]) -> list[str]:
 def _check_tokens(
     summary: Summary, lines: list[str], settings: Settings
 ) -> None:
-    """Warns if the tokenizer does not suit the text."""
+    """Warns if the tokenizer or the masking of words does not suit the text."""
     options, tokenizer = settings.options, settings.tokenizer
     num_characters = sum(map(len, lines))
     if options.do_lower_case:
@@ -214,16 +214,9 @@ def _check_tokens(
         common = [word for word, _ in words.most_common(5)]
         warn_of_unknown(f"{summary.share_unknown:.1%} of the tokens", common)
     is_chinese = map(characters.is_chinese, "".join(lines))
-    if options.do_whole_word_mask and 10 * sum(is_chinese) > num_characters:
-        _check_chinese_words(lines, options)
-
-
-def _check_chinese_words(
-    lines: list[str], options: CreatePretrainingData
-) -> None:
-    """Warns unless words are separated; raises `InputError` if they must be."""
-    lengths = [len(word) for line in lines for word in line.split()]
-    mean_length = sum(lengths) / len(lengths)
+    if not options.do_whole_word_mask or 10 * sum(is_chinese) <= num_characters:
+        return
+    mean_length = num_characters / len(" ".join(lines).split())
     if not options.words_are_separated:
         logging.warning(
             "--do_whole_word_mask has no effect on Chinese characters, each of "
@@ -233,9 +226,9 @@ def _check_chinese_words(
     elif mean_length > _MAX_MEAN_WORD_LENGTH:
         raise options.error(
             "words_are_separated",
-            "needs spaces between words, but there are "
-            f"{mean_length:.0f} characters between spaces. Divide the text "
-            "into words first, for example with jieba or LTP.",
+            f"needs spaces between words, but a word has {mean_length:.0f} "
+            "characters on average. Divide the text into words first, for "
+            "example with jieba or LTP.",
         )
 
 

@@ -12,7 +12,6 @@ from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import masking
 from official_bert.sources import pretrained
 from official_bert.tokenization import Tokenizer, num_tokens, require_tokens
-from official_bert.tokenization.characters import is_punctuation
 
 _REQUIRED_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
@@ -55,15 +54,6 @@ class Settings:
         flags[self.num_tokens :] = True
         if self.options.do_whole_word_mask:
             flags[[vocab[t] for t in vocab if t.startswith("##")]] = True
-        return flags
-
-    @functools.cached_property
-    def is_punctuation(self) -> npt.NDArray[np.bool_]:
-        """For each token id: is it a punctuation character?"""
-        vocab = self.tokenizer.vocab
-        flags = np.zeros(self.num_tokens, np.bool_)
-        tokens = (t for t in vocab if len(t) == 1 and is_punctuation(t))
-        flags[[vocab[t] for t in tokens]] = True
         return flags
 
     @functools.cached_property

@@ -4,7 +4,6 @@ import collections
 import contextlib
 import dataclasses
 import functools
-import itertools
 import math
 import os
 import shlex
@@ -255,9 +254,8 @@ def prepare(options: RunPretraining) -> PretrainingRun:
 def _expand(patterns: str) -> list[str]:
     """Returns the files of records that patterns match."""
     names = files.expand(patterns)
-    is_record = [not n.endswith(record_tokenizer.SUFFIX) for n in names]
-    names = [*itertools.compress(names, is_record)] or names
-    return records.without_empty(names)
+    found = [n for n in names if not n.endswith(record_tokenizer.SUFFIX)]
+    return records.without_empty(found or names)
 
 
 def _check_tokenizer(
