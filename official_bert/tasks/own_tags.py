@@ -370,8 +370,8 @@ def _tags_of_spans(
 ) -> list[str]:
     """Returns the tags of the words in spans.
 
-    A span is extended to whole words. It is omitted, if it has no words, or one
-    that has a tag.
+    A span is extended to whole words. It is omitted if it has no words, or a
+    word that already has a tag.
     """
     cell, text, offsets = row.get(column), sentence.text, sentence.offsets
     values = cell if isinstance(cell, list) else [cell]

@@ -263,9 +263,7 @@ class TaggingTask(Task):
             probs += shares.max(axis=-1).tolist()
         return answers
 
-    def metrics(
-        self, examples: Examples, answers: Sequence[Tags]
-    ) -> dict[str, Any]:
+    def metrics(self, examples: Examples, answers: Any) -> dict[str, Any]:
         targets = [s.tags for s in examples if s.tags is not None]
         if len(targets) < len(examples):
             return {}
@@ -290,11 +288,7 @@ class TaggingTask(Task):
         return self.metrics(examples, [Tags(tags, []) for tags in answers])
 
     def write_predictions(
-        self,
-        directory: str,
-        split: str,
-        examples: Examples,
-        answers: Sequence[Tags],
+        self, directory: str, split: str, examples: Examples, answers: Any
     ) -> None:
         """Writes `test_predictions.txt`: the data and a column of answers."""
         tags = [answer.tags for answer in answers]
