@@ -16,6 +16,7 @@ from official_bert.inputs import padding, text_inputs, tfrecords
 from official_bert.inputs.schemas import text_schema
 from official_bert.io import files, progress
 from official_bert.options import ExtractFeatures
+from official_bert.tasks.documents import warn_of_truncation
 
 # Limits of a chunk of lines, which are sorted by length to make batches.
 _CHUNK_LINES = 4096
@@ -42,6 +43,7 @@ class FeatureExtractor:
         self.engine, self.tokenizer = engine_choice.load_encoder(
             options.model_files, layers, choice
         )
+        self.num_truncated = 0
         self._special_ids = text_inputs.special_ids(self.tokenizer.vocab)
 
     def stream(self, lines: Iterable[str]) -> Iterator[LineVectors]:
@@ -82,6 +84,7 @@ class FeatureExtractor:
         length = self.options.max_seq_length
         for ids_a, ids_b in zip(ids, ids, strict=True):
             pair = text_inputs.truncate(ids_a, ids_b, length)
+            self.num_truncated += pair != (ids_a, ids_b)
             yield text_inputs.text_features(*pair, self._special_ids)
 
     def _compute_vectors(self, rows: Sequence[padding.Unpadded]) -> list[Any]:
@@ -146,8 +149,9 @@ def run(options: ExtractFeatures) -> None:
     num_lines = sum(1 for _ in files.read_lines(path))
     if not num_lines:
         raise InputError(f"{path}: must contain lines of text. Received: none.")
+    extractor = FeatureExtractor(options)
     lines = progress.bar(
-        FeatureExtractor(options).stream(files.read_lines(path)),
+        extractor.stream(files.read_lines(path)),
         description="Extracting",
         total=num_lines,
         unit=" lines",
@@ -160,6 +164,13 @@ def run(options: ExtractFeatures) -> None:
                 file.write(tfrecord_bytes(line, options.layer_indexes))
             else:
                 file.write(json_bytes(line, options.layer_indexes))
+    if extractor.num_truncated:
+        limit = extractor.config.max_position_embeddings
+        advice = f". --max_seq_length may be up to {limit}"
+        if options.max_seq_length == limit:
+            advice = ", the most that the model can read"
+        number = f"{extractor.num_truncated} of {num_lines}"
+        warn_of_truncation(number, options.max_seq_length, advice)
 
 
 def json_bytes(line: LineVectors, layers: Sequence[int]) -> bytes:

@@ -235,6 +235,8 @@ def _to_csv(
                 }
             elif name == "probabilities":  # Rows have different choices.
                 added["probability"] = round(max(value), 6)
+            elif name == "n_best":  # Too much for a cell.
+                continue
             elif isinstance(value, list | tuple):
                 added[f"predicted_{name}"] = ",".join(value)
             else:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from absl import logging
 
 from official_bert.errors import InputError, quoted
 from official_bert.io import files
@@ -16,7 +15,10 @@ from official_bert.options import Predict
 from official_bert.sources import pretrained, task_file
 from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.tasks import engines
-from official_bert.tasks.documents import MAX_SHARE_TRUNCATED
+from official_bert.tasks.documents import (
+    MAX_SHARE_TRUNCATED,
+    warn_of_truncation,
+)
 from official_bert.tasks.engines import Engine
 from official_bert.tasks.task import FinetunedModel, Input
 
@@ -219,9 +221,10 @@ class Predictor:
         num_full = sum(length >= self.max_seq_length for length in lengths)
         if num_full > MAX_SHARE_TRUNCATED * len(lengths):
             self._has_warned = True
-            logging.warning(
-                f"Up to {num_full} of {len(lengths)} texts are truncated to "
-                f"{self.max_seq_length} tokens, the --max_seq_length used in "
-                "training. For longer texts, train with a larger one or, "
-                "except in multiple choice, with --long_document=windows"
+            warn_of_truncation(
+                f"Up to {num_full} of {len(lengths)}",
+                self.max_seq_length,
+                ", the --max_seq_length used in training. For longer texts, "
+                "train with a larger one or, except in multiple choice, with "
+                "--long_document=windows",
             )

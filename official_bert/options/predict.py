@@ -229,7 +229,9 @@ class Predict(ModelOptions, EngineOptions, heading="Model"):
         table_flags = ("text_a_column", "has_header")
         needs_columns = list(filter(self.is_set, table_flags))
         needs_columns += ["input_file"] if file_format == "csv" else []
-        kinds = ("text",) if self.text_a_column else ("text", "choice")
+        kinds = ["text"]
+        if not self.text_a_column:
+            kinds += ["choice", "squad"]
         if needs_columns and kind not in kinds:
             is_file = needs_columns[0] == "input_file"
             advice = "Use a .jsonl file." if is_file else "Omit it."
@@ -239,8 +241,8 @@ class Predict(ModelOptions, EngineOptions, heading="Model"):
         if self.writes_csv and not (has_cells and kind in kinds):
             message = (
                 "needs a table, .csv, .tsv or .jsonl, as --input_file, and a "
-                "model for texts or multiple choice. Otherwise, write a .jsonl "
-                "file."
+                "model for texts, multiple choice or questions. Otherwise, "
+                "write a .jsonl file."
             )
             raise self.error("output_file", message)
         if self.writes_csv and self.reads_table:

@@ -16,14 +16,15 @@ class RunSquad(FinetuningOptions, heading="Data", common=False):
     """Options of `run_squad.py`."""
 
     train_file: str | None = file_option(
-        "A SQuAD JSON file to train on.",
+        "A SQuAD JSON file to train on, or a .jsonl, .csv or .tsv table with "
+        "the columns question, context, answer_text, answer_start.",
         None,
         needed_by=("do_train",),
         common=True,
         on_resume="input",
     )
     predict_file: str | None = file_option(
-        "A SQuAD JSON file to predict and evaluate.",
+        "A SQuAD JSON file or a table to predict and evaluate.",
         None,
         needed_by=("do_predict", "do_eval", "eval_every"),
         common=True,

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
+from absl import logging
+
 from official_bert.inputs.text_inputs import truncate
 from official_bert.io.json_files import Amount
 
@@ -31,6 +33,13 @@ class LongDocuments(NamedTuple):
 
 
 TRUNCATE_TAIL = LongDocuments()
+
+
+def warn_of_truncation(number: str, max_seq_length: int, advice: str) -> None:
+    """Warns of truncated texts; `number` is such as "3 of 10"."""
+    logging.warning(
+        f"{number} texts are truncated to {max_seq_length} tokens{advice}"
+    )
 
 
 def cut(

@@ -20,7 +20,10 @@ from official_bert.options.training import TrainingOptions
 from official_bert.runs import checkpoints, file_names
 from official_bert.runs.directory import RunDirectory
 from official_bert.sources import checkpoint_paths
-from official_bert.tasks.documents import MAX_SHARE_TRUNCATED
+from official_bert.tasks.documents import (
+    MAX_SHARE_TRUNCATED,
+    warn_of_truncation,
+)
 from official_bert.tasks.task import Task
 
 # Maximum number of labels in the table of the data.
@@ -74,11 +77,11 @@ def log_data(
     logging.info("\n".join(lines))
     share_full = metadata.get("lengths", {}).get("full", 0.0)
     if task.truncates and share_full > MAX_SHARE_TRUNCATED:
-        logging.warning(
-            f"Up to {100 * share_full:.0f}% of the texts are truncated to "
-            f"{max_seq_length} tokens. Use --long_document=windows (except in "
-            "multiple choice) or, if the model has more positions, a larger "
-            "--max_seq_length",
+        warn_of_truncation(
+            f"Up to {100 * share_full:.0f}% of the",
+            max_seq_length,
+            ". Use --long_document=windows (except in multiple choice) or, if "
+            "the model has more positions, a larger --max_seq_length",
         )
     _warn_of_labels(counts.get("train", Counter()))
     if task.kind == "text":

@@ -141,6 +141,14 @@ def test_input_is_read_chunk_by_chunk(model, monkeypatch):
     assert 1000 < len(list(lines)) < 2000
 
 
+def test_truncated_lines_are_counted_in_a_warning(folder, caplog):
+    run(folder, "out.jsonl", max_seq_length=6)  # Line 4 has exactly 6 tokens.
+    assert "1 of 4 texts are truncated to 6 tokens. --max_seq_l" in caplog.text
+    caplog.clear()
+    run(folder, "out.jsonl", max_seq_length=10)
+    assert "truncated" not in caplog.text
+
+
 @pytest.mark.slow
 def test_pooled_vectors_are_equal_in_jsonl_and_npy(folder):
     changes = {"pooling": "mean", "layers": "0,-1", "normalize": True}

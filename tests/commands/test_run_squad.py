@@ -1,3 +1,4 @@
+import csv
 import json
 import shutil
 
@@ -147,6 +148,33 @@ def test_predict_can_change_the_threshold_and_show_fewer(trained, tmp_path):
     assert texts == [("Anna", 0, 4), ("", -1, -1)]
     [best] = answer["n_best"]
     assert (best["text"], best["start"], best["end"]) == ("Anna", 0, 4)
+
+
+@pytest.mark.trains
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl"])
+def test_predict_writes_a_table_from_a_table(trained, tmp_path, name):
+    separator = "\t" if name == "a.tsv" else ","
+    lines = ["id,context,question", "x,Anna lives,Who?", "y,,Who?"]
+    rows = [line.split(",") for line in lines]
+    text = "".join(separator.join(row) + "\n" for row in rows)
+    if name == "a.jsonl":
+        objects = (dict(zip(rows[0], row, strict=True)) for row in rows[1:])
+        text = "".join(json.dumps(row) + "\n" for row in objects)
+    (tmp_path / name).write_text(text)
+    output = tmp_path / "out.csv"
+    options = command_lines.parse(
+        Predict,
+        f"--model_dir={trained} --input_file={tmp_path / name} "
+        f"--output_file={output}",
+    )
+    line_prediction.run(options)
+    with open(output, encoding="utf-8") as file:
+        first, second = csv.DictReader(file)
+    assert (first["id"], first["context"]) == ("x", "Anna lives")
+    names = ("answer", "start", "end")
+    assert [first[f"predicted_{n}"] for n in names] == ["Anna", "0", "4"]
+    assert [second[f"predicted_{n}"] for n in names] == ["", "-1", "-1"]
+    assert second["predicted_probability"] == "0.0"
 
 
 @pytest.mark.slow

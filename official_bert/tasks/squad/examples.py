@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 from absl import logging
 
 from official_bert.errors import InputError, listed
-from official_bert.io import json_files
+from official_bert.io import json_files, tables
+from official_bert.tasks.squad import question_rows
 from official_bert.tokenization.alignment import CHUNK
 
 # The only characters that separate words in the original. A word may contain
@@ -85,33 +86,43 @@ class SquadExample(NamedTuple):
     qa: Any = None  # The JSON object with all answers, for metrics.
 
 
+# The answer to a question without an answer.
+NO_ANSWER = Answer("", -1, -1, is_impossible=True)
+
+
+class _UnusableError(Exception):
+    """Says why a question cannot be used for training."""
+
+
 def read_examples(
     path: str, *, is_training: bool, version_2_with_negative: bool
 ) -> list[SquadExample]:
-    """Returns the questions of a SQuAD file, in their order.
+    """Returns the questions of a SQuAD file or a table, in their order.
 
     Answers are read only for training. There, each question must have exactly
-    one, or be impossible with `version_2_with_negative`. A question is skipped
-    with a warning if the words at the position of its answer do not contain
-    the answer. Raises `InputError` if the file is malformed, if no question
-    remains, or, for predicting, if two questions have the same id.
+    one, or be impossible with `version_2_with_negative`. An empty answer is no
+    answer. A question is skipped with a warning if it has no answer, or if the
+    words at the position of its answer do not contain the answer. Raises
+    `InputError` if the file is malformed, if no question remains, or, for
+    predicting, if two questions have the same id.
     """
     examples: list[SquadExample] = []
-    num_skipped = 0
+    skipped: list[str] = []
+    doubtful: list[str] = []
     place_of: dict[str, str] = {}
-    for place, example in _questions(path):
+    for place, example in _questions(path, is_training):
+        answers = _non_empty(example.qa.get("answers"))
         if is_training:
-            paragraph = example.paragraph
-            answer = _answer(example, version_2_with_negative, place)
-            words = " ".join(paragraph.words[answer.start : answer.end + 1])
-            if " ".join(answer.text.split()) not in words:
-                num_skipped += 1
-                if num_skipped <= _MAX_WARNINGS:
-                    logging.warning(
-                        f"{place} is skipped: its answer {answer.text!r} is "
-                        f"not part of the words at its position, {words!r}"
-                    )
+            try:
+                answer = _answer(example, version_2_with_negative, place)
+            except _UnusableError as reason:
+                skipped.append(f"{place} is skipped: {reason}")
                 continue
+            if answer.is_impossible and answers:
+                doubtful.append(
+                    f"{place}: its answer is not used, because `is_impossible` "
+                    "is true"
+                )
             example = example._replace(answer=answer, qa=None)
         elif example.qas_id in place_of:
             raise InputError(
@@ -119,14 +130,40 @@ def read_examples(
                 f"{example.qas_id!r}, as in {place_of[example.qas_id]}. "
                 "Rename one."
             )
+        elif answers is not None:
+            example = example._replace(qa={**example.qa, "answers": answers})
+        if not example.question_text.strip():
+            doubtful.append(f"{place}: the question is empty")
         place_of[example.qas_id] = place
         examples.append(example)
-    if num_skipped > _MAX_WARNINGS:
-        logging.warning(f"{path}: {num_skipped} questions are skipped")
+    _warn(skipped, f"{path}: {len(skipped)} questions are skipped")
+    _warn(
+        doubtful,
+        f"{path}: {len(doubtful)} questions are empty or have an unused answer",
+    )
     if not examples:
         kind = "questions with usable answers" if is_training else "questions"
         raise InputError(f"{path}: must contain {kind}. Received: none.")
     return examples
+
+
+def _warn(messages: list[str], total: str) -> None:
+    for message in messages[:_MAX_WARNINGS]:
+        logging.warning(message)
+    if len(messages) > _MAX_WARNINGS:
+        logging.warning(total)
+
+
+def _non_empty(answers: Any) -> Any:
+    """Returns the answers without those whose text is empty or blank."""
+    if not isinstance(answers, list):
+        return None
+    return [answer for answer in answers if not _is_empty(answer)]
+
+
+def _is_empty(answer: Any) -> bool:
+    text = answer.get("text") if isinstance(answer, dict) else None
+    return isinstance(text, str) and not text.strip()
 
 
 def find_unanswered(examples: Iterable[SquadExample]) -> SquadExample | None:
@@ -143,10 +180,27 @@ def find_unanswered(examples: Iterable[SquadExample]) -> SquadExample | None:
     return None
 
 
-def _questions(path: str) -> Iterator[tuple[str, SquadExample]]:
+def _questions(
+    path: str, is_training: bool
+) -> Iterator[tuple[str, SquadExample]]:
     """Yields the position of each question, and its example with `qa`."""
-    root = json_files.read(path)
-    for i, article in enumerate(_field(root, "data", f"{path}: (root)", list)):
+    if tables.format_of(path):
+        paragraphs: dict[str, Paragraph] = {}
+        for place, context, qa in question_rows.read(path, is_training):
+            paragraph = paragraphs.setdefault(context, Paragraph(context))
+            example = SquadExample(qa["id"], qa["question"], paragraph, qa=qa)
+            yield place, example
+        return
+    try:
+        articles = _field(
+            json_files.read(path), "data", f"{path}: (root)", list
+        )
+    except InputError as error:
+        raise InputError(
+            f"{error} The name of a table of questions must end in .jsonl, "
+            ".csv or .tsv."
+        ) from error
+    for i, article in enumerate(articles):
         in_file = f"{path}: data[{i}]"
         for j, node in enumerate(_field(article, "paragraphs", in_file, list)):
             in_article = f"{in_file}.paragraphs[{j}]"
@@ -173,8 +227,15 @@ def _answer(
                 "--version_2_with_negative."
             )
         if _field(qa, "is_impossible", where, bool, int):
-            return Answer("", -1, -1, is_impossible=True)
-    answers = _field(qa, "answers", where, list)
+            return NO_ANSWER
+    answers = _non_empty(_field(qa, "answers", where, list))
+    if qa["answers"] and not answers:
+        if version_2_with_negative:
+            return NO_ANSWER
+        raise _UnusableError(
+            "it has no answer. To train on such questions, use "
+            "--version_2_with_negative"
+        )
     if len(answers) != 1:
         remedy = "Remove all but one."
         if not answers:
@@ -186,11 +247,15 @@ def _answer(
             f"{where}: must have exactly one answer for training. Received: "
             f"{len(answers)}. {remedy}"
         )
-    text = _field(answers[0], "text", f"{where}.answers[0]", str)
-    offset = _field(answers[0], "answer_start", f"{where}.answers[0]", int)
+    where_answer = f"{where}.answers[{qa['answers'].index(answers[0])}]"
+    text = _field(answers[0], "text", where_answer, str)
+    if answers[0].get("answer_start") is None:
+        text = text.strip()
+        offset = _find(text, paragraph.text)
+    else:
+        offset = _field(answers[0], "answer_start", where_answer, int)
     try:
         start = paragraph.word_at(offset)
-        # As in the original, an empty answer at 0 ends at the last character.
         end = paragraph.word_at(offset + len(text) - 1)
     except IndexError:
         raise InputError(
@@ -198,7 +263,26 @@ def _answer(
             f"{len(paragraph.text)} characters. Received: {text[:80]!r} at "
             f"answer_start={offset}. Offsets count characters, not bytes."
         ) from None
+    words = " ".join(paragraph.words[start : end + 1])
+    if " ".join(text.split()) not in words:
+        raise _UnusableError(
+            f"its answer {text!r} is not part of the words at its position, "
+            f"{words!r}"
+        )
     return Answer(text, start, end)
+
+
+def _find(text: str, context: str) -> int:
+    """Returns the position of an answer without `answer_start`."""
+    offset = context.find(text)
+    if offset < 0:
+        raise _UnusableError(f"its answer {text!r} is not in the context")
+    if context.find(text, offset + 1) >= 0:
+        raise _UnusableError(
+            f"its answer {text!r} is in the context several times. Add "
+            "`answer_start`"
+        )
+    return offset
 
 
 def _field(node: Any, key: str, where: str, *kinds: type) -> Any:

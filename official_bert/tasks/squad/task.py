@@ -68,7 +68,8 @@ class SquadData(task.DataSet):
                 f"{self.path('dev')}: question {question.qas_id!r} must have "
                 "`answers`, each with a `text`, for --do_eval and "
                 "--eval_every. Add them (an empty list if there is no "
-                "answer), or use --do_predict alone."
+                "answer; in a table, the column answer_text), or use "
+                "--do_predict alone."
             )
         return examples
 
@@ -191,6 +192,15 @@ class SquadTask(task.Task):
             decoding = decoding._replace(null_score_diff_threshold=threshold)
         return dataclasses.replace(
             self, decoding=decoding, num_shown=options.n_best_size
+        )
+
+    def read_inputs(self, options: Predict) -> Iterator[task.Input] | None:
+        """Yields the rows of a table; None for JSON or pairs on each line."""
+        if options.resolved_format != "csv" and not options.writes_csv:
+            return None
+        columns, has_header = ("question", "context"), options.has_header
+        return task.table_inputs(
+            options, columns, has_header=has_header is not False
         )
 
     def parse(self, value: Any, where: str) -> SquadExample:

@@ -1,4 +1,6 @@
+import csv
 import gzip
+import json
 import logging
 import pathlib
 import random
@@ -6,7 +8,11 @@ import random
 import pytest
 
 from official_bert.errors import InputError
-from official_bert.tasks.squad.examples import Paragraph, read_examples
+from official_bert.tasks.squad.examples import (
+    Paragraph,
+    find_unanswered,
+    read_examples,
+)
 from official_bert.tasks.task import shuffle_examples
 
 CONTEXT = "John  Smith\tlived\nhere(1895-1943)."
@@ -28,8 +34,6 @@ def test_words_are_separated_by_five_characters_only():
         (CONTEXT, "John  Smith\tlived", 0, (0, 2)),
         # Offsets count characters, also those beyond 16 bits.
         ("\U0001f600 \U0001f600 here", "here", 4, (2, 2)),
-        # As in the original, an empty answer at 0 ends at the last word.
-        ("a b", "", 0, (0, 1)),
         # An impossible question.
         (CONTEXT, None, 0, (-1, -1)),
     ],
@@ -122,16 +126,203 @@ def answer(text, start):
         ({"is_impossible": "no"}, "question 'q1'.*`is_impossible`.*'no'"),
         ({"answers": []}, "exactly one answer.*: 0"),
         ({"answers": [{}, {}]}, r"question 'q1'\): .*one.*Remove all but"),
-        ({"answers": [{"text": "a"}]}, r"answers\[0\].*`answer_start`"),
+        ({"answers": [{"text": "c"}]}, "usable answers"),
         (answer("a", "1"), "`answer_start` of type int.*'1'"),
         (answer("a", 3), r"3 characters.*'a' at answer_start=3\."),
         (answer("bb", 2), "3 characters"),
-        (answer("", -9), "answer_start=-9"),
         (answer("x", 0), "usable answers"),
     ],
 )
 def test_malformed_question_is_reported_by_id(write_squad, changes, message):
     assert_error(write_squad(("a b", ("q1", "q", "a", 0)), **changes), message)
+
+
+EMPTY, BLANK, GOOD = (
+    {"text": text, "answer_start": 0} for text in ("", " \n", "a")
+)
+
+
+@pytest.mark.parametrize("version_2", [False, True])
+@pytest.mark.parametrize("answers", [[EMPTY], [BLANK], [EMPTY, BLANK]])
+def test_empty_answers_are_no_answer(write_squad, caplog, answers, version_2):
+    questions = ("1", "q", "a", 0), ("2", "q", "", 0)
+    path = write_squad(("a b", *questions))
+    content = json.loads(pathlib.Path(path).read_text())
+    content["data"][0]["paragraphs"][0]["qas"][1]["answers"] = answers
+    pathlib.Path(path).write_text(json.dumps(content))
+    found = read_examples(
+        path, is_training=True, version_2_with_negative=version_2
+    )
+    assert [e.answer[1:] for e in found] == [
+        (0, 0, False),
+        *[(-1, -1, True)] * version_2,
+    ]
+    is_skipped = "(question '2') is skipped: it has no answer" in caplog.text
+    assert is_skipped == (not version_2)
+    predicted = read_examples(
+        path, is_training=False, version_2_with_negative=version_2
+    )
+    assert [len(e.qa["answers"]) for e in predicted] == [1, 0]
+
+
+def test_one_good_answer_among_empty_ones_is_used(read):
+    [example] = read(("a b", ("1", "q", "a", 0)), answers=[EMPTY, GOOD, BLANK])
+    assert example.answer == ("a", 0, 0, False)
+
+
+def test_contradictions_and_empty_questions_are_warnings(read, caplog):
+    paragraph = ("a b", ("1", "q", "a", 0), ("2", " ", "a", 0))
+    found = read(paragraph, is_impossible=True)
+    assert all(example.answer.is_impossible for example in found)
+    assert caplog.text.count("answer is not used, because `is_imp") == 2
+    assert "qas[1] (question '2'): the question is empty" in caplog.text
+    read(("a", *((str(i), "", "a", 0) for i in range(11))))
+    assert "11 questions are empty or have an unused answer" in caplog.text
+
+
+def test_missing_offsets_are_found_if_the_answer_occurs_once(read, caplog):
+    texts = {"1": "bb", "2": "b", "3": "x", "4": " c\n"}
+    questions = ((name, "q", text, None) for name, text in texts.items())
+    found = read(("a bb c", *questions))
+    assert [(e.qas_id, *e.answer[:3]) for e in found] == [
+        ("1", "bb", 1, 1),
+        ("4", "c", 2, 2),
+    ]
+    assert "(question '2') is skipped: its answer 'b' is in the context se" in (
+        caplog.text
+    )
+    assert "(question '3') is skipped: its answer 'x' is not in" in caplog.text
+
+
+HEADER = "id,question,context,answer_text,answer_start\n"
+TABLES = {
+    "csv": HEADER + 'x,Who?,"a, b",b,3.0\ny,Why?,"a, b",,\nz,How?,c d,d,\n',
+    "tsv": HEADER.replace(",", "\t")
+    + "x\tWho?\ta, b\tb\t3\ny\tWhy?\ta, b\t\t\nz\tHow?\tc d\td\t\n",
+    "jsonl": """
+{"id": "x", "question": "Who?", "context": "a, b", "answer_text": "b",
+ "answer_start": 3}
+{"id": "y", "question": "Why?", "context": "a, b", "answer_text": null}
+{"id": "z", "question": "How?", "context": "c d", "answer_text": "d"}
+""".replace(",\n", ","),
+    # As `datasets` writes them.
+    "squad.jsonl": """
+{"id": "x", "title": "t", "context": "a, b", "question": "Who?",
+ "answers": {"text": ["b"], "answer_start": [3]}}
+{"id": "y", "title": "t", "context": "a, b", "question": "Why?",
+ "answers": {"text": [], "answer_start": []}}
+{"id": "z", "title": "t", "context": "c d", "question": "How?",
+ "answers": {"text": ["d"], "answer_start": [2]}}
+""".replace(",\n", ","),
+    # As pandas writes them.
+    "answers.csv": """id,question,context,answers
+x,Who?,"a, b","{'text': ['b'], 'answer_start': [3]}"
+y,Why?,"a, b","{'text': [], 'answer_start': []}"
+z,How?,c d,"{'text': ['d'], 'answer_start': [2]}"
+""",
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_are_read_like_the_same_questions_in_squad(
+    read, tmp_path, name, caplog
+):
+    path = tmp_path / f"a.{name}"
+    path.write_text(TABLES[name])
+    same = (
+        ("a, b", ("x", "Who?", "b", 3), ("y", "Why?", None, 0)),
+        ("c d", ("z", "How?", "d", 2)),
+    )
+
+    def values(examples):
+        return [
+            (e.qas_id, e.question_text, e.paragraph.text, e.answer)
+            for e in examples
+        ]
+
+    found = read_examples(
+        str(path), is_training=True, version_2_with_negative=True
+    )
+    assert values(found) == values(read(*same))
+    assert found[0].paragraph is found[1].paragraph
+    without = read_examples(
+        str(path), is_training=True, version_2_with_negative=False
+    )
+    assert [e.qas_id for e in without] == ["x", "z"]
+    assert "(question 'y') is skipped: it has no answer" in caplog.text
+    predicted = read_examples(
+        str(path), is_training=False, version_2_with_negative=True
+    )
+    assert values(predicted) == values(read(*same, is_training=False))
+    golds = [[a["text"] for a in e.qa["answers"]] for e in predicted]
+    assert golds == [["b"], [], ["d"]]
+    keys = [e.qa.get("is_impossible") for e in predicted]
+    assert keys == [None, True, None]
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_offsets_in_a_csv_may_count_line_ends_as_two_characters(
+    tmp_path, line_end
+):
+    path = tmp_path / "a.csv"
+    context = line_end.join(["a", "b", "c d", "c d e", "c d"])
+    answer = line_end.join(["c d", "c"])
+    start = context.rindex("c d e")
+    rows = [(context, "c d", start), (context, answer, context.index(answer))]
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["context", "question", "answer_text", "answer_start"])
+        writer.writerows([text, "q", *answer] for text, *answer in rows)
+    found = read_examples(
+        str(path), is_training=True, version_2_with_negative=False
+    )
+    assert [e.answer[1:3] for e in found] == [(4, 5), (2, 4)]
+
+
+def test_tables_for_predicting_need_neither_ids_nor_answers(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("question,context\nWho?,a b\nWhy?,a b\n")
+    found = read_examples(
+        str(path), is_training=False, version_2_with_negative=False
+    )
+    assert [e.qas_id for e in found] == ["2", "3"]
+    assert find_unanswered(found) is found[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", "a,b\n1,2\n", r"a\.csv: .*column 'question'.*: a, b"),
+        (
+            "a.csv",
+            "question,context,answer\nq,a b,a\n",
+            r"a\.csv: .*'answer_text'.* Did you mean 'answer'",
+        ),
+        ("a.csv", HEADER + "1,q,a b,a,x\n", r"a\.csv:2: .*'answer_start'.*'x'"),
+        ("a.csv", HEADER + "1,q,a b,a,-1\n", r"a\.csv:2: .*'answer_start'.*-1"),
+        ("a.csv", HEADER + "1,q,a b,a,9\n", r"a\.csv:2 .*3 characters.*=9"),
+        ("a.csv", HEADER + '"",q,a b,a,0\n', r"a\.csv:2: column 'id'"),
+        ("a.jsonl", '{"id": 1, "question": null}', r"a\.jsonl:1: .*'question'"),
+        (
+            "a.csv",
+            "question,context,answers\nq,a b,\"{'text': array(['a'])}\"\n",
+            r"a\.csv:2: column 'answers' .*columns answer_text and",
+        ),
+        (
+            "a.csv",
+            "question,context,answer_text,is_impossible\nq,a,a,True\n",
+            r"a\.csv:2: column 'is_impossible' .*True",
+        ),
+        ("a.json", '{"id": 1}\n{"id": 2}\n', r"a\.json:2: .*end in \.jsonl"),
+        ("a.json", "[]", r"a\.json.* \.csv"),
+    ],
+)
+def test_malformed_tables_are_reported_with_their_line(
+    tmp_path, name, content, message
+):
+    path = tmp_path / name
+    path.write_text(content)
+    assert_error(str(path), message)
 
 
 def test_training_examples_are_shuffled_as_in_the_original():

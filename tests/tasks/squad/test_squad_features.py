@@ -50,8 +50,8 @@ def test_batches_may_have_any_length_order_and_size(read, featurize, tokenizer):
         (CONTEXT, "min", 27, 9, 9),
         # The first of several matches.
         ("(1895-1895)", "1895", 6, 1, 1),
-        # As in the original, from the last word to before the first.
-        ("  he was he", " ", 0, 2, -1),
+        # As in the original, from the last word to the first.
+        ("  he", " he", 1, 0, 0),
         # No answer: [CLS].
         (CONTEXT, None, 0, -3, -3),
     ],
