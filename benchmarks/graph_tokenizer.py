@@ -75,7 +75,7 @@ def in_graph(tokenize: Callable[[tf.Tensor], Any]) -> Tokenize:
 def engines(vocab_file: str) -> dict[str, Tokenize]:
     """Returns all tokenizers, the reference first."""
     reference = FullTokenizer(vocab_file)
-    ours = GraphTokenizer(vocab_file, do_lower_case=True)
+    ours = GraphTokenizer(FullTokenizer(vocab_file))
     bert = tensorflow_text.BertTokenizer(vocab_file, lower_case=True)
     fast = tensorflow_text.FastBertTokenizer(
         list(files.read_lines(vocab_file)),

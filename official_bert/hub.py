@@ -12,7 +12,8 @@ import tensorflow as tf
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, missing_package, short_reason
 from official_bert.io import files
-from official_bert.tokenization import load_vocab, num_tokens
+from official_bert.sources.pretrained import ModelFiles
+from official_bert.tokenization import Tokenizer, load_vocab, num_tokens
 
 # Inputs, and their names in the signature `tokens` of TF1 Hub modules.
 INPUTS = {
@@ -103,6 +104,15 @@ class HubEncoder(keras.layers.Layer):
         return TextInfo(
             vocab_file.numpy().decode(), bool(do_lower_case.numpy())
         )
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The module's tokenizer; errors as in `text_info`."""
+        vocab_file, lower = self.text_info
+        files_of_tokenizer = ModelFiles(
+            vocab_file=vocab_file, do_lower_case=lower
+        )
+        return files_of_tokenizer.tokenizer
 
     def call(self, inputs: dict[str, Any], training: bool = False) -> Any:
         """Runs the module; for inputs and outputs see the class."""

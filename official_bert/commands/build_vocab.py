@@ -50,7 +50,7 @@ def main(options: BuildVocab) -> None:
 def count_words(options: BuildVocab) -> Counter[str]:
     """Counts the words of all input files."""
     lines = progress.read_lines(files.expand(options.input_file), "Reading")
-    words = learning.count_words(lines, options.do_lower_case)
+    words = learning.count_words(lines, options.settings)
     if not words:
         raise InputError(
             f"--input_file={options.input_file} must contain text, but has no "

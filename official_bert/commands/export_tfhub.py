@@ -47,12 +47,9 @@ def export_preprocessor(options: ExportTfhub, path: str) -> None:
     with cli.quiet_imports():
         from official_bert.export import tfhub_preprocessor
 
-    model = options.model_files
+    tokenizer = options.model_files.tokenizer
     tfhub_preprocessor.export(
-        path,
-        model.vocab_file,
-        do_lower_case=model.do_lower_case,
-        seq_length=options.max_seq_length,
+        path, tokenizer, seq_length=options.max_seq_length
     )
     print(
         f"Wrote the preprocessor to {path}: {options.max_seq_length} tokens "

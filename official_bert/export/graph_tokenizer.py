@@ -1,6 +1,7 @@
 """`FullTokenizer` as TensorFlow operations, to be saved with a model."""
 
 import itertools
+import re
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -14,13 +15,12 @@ from official_bert.export.graph_normalizer import (
     num_bytes,
 )
 from official_bert.export.unicode_tables import Kind, make_tables
-from official_bert.tokenization import (
-    WordpieceTokenizer,
-    load_vocab,
-    require_tokens,
-)
+from official_bert.tokenization import FullTokenizer, require_tokens
 
 UNKNOWN = "[UNK]"
+
+# A prefix of added tokens in the vocabulary. No word contains this character.
+_ADDED = "\x01"
 
 _MAX_TOKEN_BYTES = 256  # The limit of `FastWordpieceTokenizer`.
 
@@ -39,19 +39,25 @@ class GraphTokenizer:
 
     It contains the Unicode tables of the Python version that creates it. To
     run, it needs TensorFlow and the operations of `tensorflow_text`.
-    `vocab` is {token: id}. Raises `InputError` if the vocabulary cannot be
-    read, lacks "[UNK]", "[CLS]" or "[SEP]", or has a token that is too long.
+    `vocab` is {token: id}. Raises `InputError` if the vocabulary lacks "[UNK]",
+    "[CLS]" or "[SEP]", or has a token that is too long, or if there are added
+    tokens that are a `single_word` or `normalized`.
     """
 
-    def __init__(self, vocab_file: str, do_lower_case: bool):
+    def __init__(self, tokenizer: FullTokenizer):
         # Imported here because only this class needs it.
         import tensorflow_text
 
-        vocab = load_vocab(vocab_file)
+        vocab, vocab_file = tokenizer.vocab, tokenizer.vocab_file
         require_tokens(vocab, vocab_file)
-        self.vocab = vocab
-        self._tables = make_tables(do_lower_case)
-        self._max_characters = WordpieceTokenizer({}).max_input_chars_per_word
+        self.vocab, settings = vocab, tokenizer.settings
+        self._tables = make_tables(
+            settings.is_uncased,
+            settings.strips_accents,
+            settings.tokenize_chinese_chars,
+        )
+        words = tokenizer.wordpiece_tokenizer
+        self._max_characters = words.max_input_chars_per_word
         # A character that no token contains, as a word that becomes [UNK].
         vocab_characters = set().union(*vocab)
         private = map(chr, itertools.count(0xE000))
@@ -59,8 +65,14 @@ class GraphTokenizer:
             char for char in private if char not in vocab_characters
         )
         # Blank lines, tokens with spaces and "##" alone match no word.
-        tokens = [t for t in vocab if t != "##" and t.split() == [t]]
-        self._ids = tf.constant([vocab[t] for t in tokens], tf.int32)
+        tokens = [t for t in words.vocab if t != "##" and t.split() == [t]]
+        ids = [vocab[token] for token in tokens]
+        added = _added_tokens(tokenizer)
+        self._added = f"({'|'.join(map(re.escape, added))})" if added else ""
+        self._split_at = tensorflow_text.regex_split_with_offsets
+        tokens += [_ADDED + token for token in added]
+        ids += [vocab[token] for token in added]
+        self._ids = tf.constant(ids, tf.int32)
         longest = max(tokens, key=lambda token: len(token.encode()))
         if len(longest.encode()) > _MAX_TOKEN_BYTES:
             raise InputError(
@@ -87,6 +99,8 @@ class GraphTokenizer:
 
     def tokenize_words(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Returns token ids by word, int32 [B, (words), (tokens)]."""
+        if self._added:
+            return self.tokenize_words_with_offsets(texts)[0]
         words = self.split(decode(texts))
         tokens = self._wordpiece.tokenize(words.texts)
         return _by_text(self._with_ids(tokens), words, texts)
@@ -104,6 +118,39 @@ class GraphTokenizer:
         begin; int64 bytes before which they end; all [B, (words), (tokens)].
         `Tokenizer.tokenize_with_offsets` gives the same spans in characters.
         """
+        if not self._added:
+            return self._tokenize_parts(texts)
+        # The operation stops at null characters. Both kinds are removed.
+        texts = tf.strings.regex_replace(texts, r"\x00", "\x01")
+        # [B, (parts)]: added tokens, and the texts between them.
+        parts, begins, ends = self._split_at(texts, self._added, self._added)
+        is_added = tf.strings.regex_full_match(parts.values, self._added)
+        tokens = self._tokenize_parts(tf.where(is_added, "", parts.values))
+        part = tf.gather(
+            tokens[0].value_rowids(), tokens[0].values.value_rowids()
+        )
+        shift = tf.gather(begins.values, part)
+        tokens[1:] = [
+            t.with_flat_values(t.flat_values + shift) for t in tokens[1:]
+        ]
+        # Parts that are an added token get their only word here.
+        added, *bounds = (
+            tf.boolean_mask(ragged.values, is_added)
+            for ragged in (parts, begins, ends)
+        )
+        ids = self._with_ids(self._wordpiece.tokenize(_ADDED + added))
+        words = [ids, *map(ids.with_values, bounds)]
+        num_words = tf.cast(is_added, tf.int64)
+        words = [
+            tf.RaggedTensor.from_row_lengths(word, num_words) for word in words
+        ]
+        return [
+            parts.with_values(tf.concat(pair, axis=1)).merge_dims(1, 2)
+            for pair in zip(tokens, words, strict=True)
+        ]
+
+    def _tokenize_parts(self, texts: tf.Tensor) -> list[tf.RaggedTensor]:
+        """Tokenizes texts without added tokens."""
         decoded = decode(texts)
         words = self.split(decoded)
         tokens, starts, limits = self._wordpiece.tokenize_with_offsets(
@@ -177,3 +224,18 @@ def _by_text(values: Any, words: Words, texts: tf.Tensor) -> tf.RaggedTensor:
     return tf.RaggedTensor.from_value_rowids(
         values, words.text_indices, nrows=num_texts, validate=False
     )
+
+
+def _added_tokens(tokenizer: FullTokenizer) -> list[str]:
+    """Returns the added tokens, the longest first."""
+    tokens = tokenizer.settings.added_tokens
+    for token in tokens:
+        if token.normalized or token.single_word:
+            raise InputError(
+                f"{tokenizer.vocab_file}: to export a tokenizer, added tokens "
+                "must have `normalized` and `single_word` false. Received: "
+                f"{token}. Change them in tokenizer_config.json; then only "
+                "exactly this text is found. For a fine-tuned model, "
+                "--noexport_text exports no tokenizer."
+            )
+    return sorted((token.content for token in tokens), key=len, reverse=True)

@@ -95,7 +95,7 @@ def _describe(
     return Description(
         config=model.config,
         vocab=files.read_text(tokenizer.vocab_file),
-        do_lower_case=tokenizer.do_lower_case,
+        settings=tokenizer.settings,
         task=task,
     )
 

@@ -8,6 +8,8 @@ import tensorflow as tf
 
 from official_bert.errors import short_reason
 from official_bert.io import files
+from official_bert.sources import tokenizer_files
+from official_bert.tokenization import FullTokenizer
 
 
 def write(
@@ -31,6 +33,13 @@ def write(
             files.make_directory(os.path.dirname(extra_file))
             with files.writing(extra_file) as file:
                 file.write(content)
+
+
+def tokenizer_config(tokenizer: FullTokenizer) -> dict[str, bytes]:
+    """Returns {path: content} of the settings, a file beside the vocabulary."""
+    vocab = files.read_text(tokenizer.vocab_file)
+    text = tokenizer_files.config_text(vocab, tokenizer.settings)
+    return {f"assets/{tokenizer_files.CONFIG}": text.encode()}
 
 
 def signature(call: Callable[..., Any], *inputs: tf.TensorSpec) -> Any:

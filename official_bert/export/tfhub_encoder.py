@@ -70,12 +70,15 @@ def export(model_files: ModelFiles, export_path: str) -> Exported:
     module = _make_module(model, has_masked_lm)
     module.vocab_file = tf.saved_model.Asset(model_files.vocab_file)
     module.do_lower_case = tf.Variable(
-        model_files.do_lower_case, trainable=False
+        model_files.settings.is_uncased, trainable=False
     )
     logging.info(f"Writing {export_path}")
     signatures = _signatures(model.bert, module)
-    config_file = {hub.CONFIG: config.to_json_string().encode()}
-    saved_model.write(module, export_path, signatures, config_file)
+    extra_files = {
+        hub.CONFIG: config.to_json_string().encode(),
+        **saved_model.tokenizer_config(model_files.tokenizer),
+    }
+    saved_model.write(module, export_path, signatures, extra_files)
     left_out = [
         name
         for name in loading.open_arrays(loaded.source).shapes

@@ -12,7 +12,7 @@ import tensorflow as tf
 from official_bert.export import graph_packing, saved_model
 from official_bert.export.graph_tokenizer import GraphTokenizer
 from official_bert.inputs import text_inputs
-from official_bert.tokenization import num_tokens
+from official_bert.tokenization import FullTokenizer, num_tokens
 
 # Published names of the ids of special tokens.
 _SPECIAL_TOKENS = {
@@ -23,9 +23,7 @@ _SPECIAL_TOKENS = {
 }
 
 
-def export(
-    path: str, vocab_file: str, *, do_lower_case: bool, seq_length: int
-) -> None:
+def export(path: str, tokenizer: FullTokenizer, *, seq_length: int) -> None:
     """Writes a preprocessor; an interrupted export changes nothing.
 
     Loaded with `tf.saved_model.load` or `hub.load`, after `tensorflow_text` has
@@ -47,12 +45,12 @@ def export(
     length, with special tokens. Raises `InputError` if the vocabulary cannot be
     used, or the SavedModel cannot be written.
     """
-    module = _make_module(vocab_file, do_lower_case, seq_length)
+    module = _make_module(GraphTokenizer(tokenizer), seq_length)
+    module.vocab_file = tf.saved_model.Asset(tokenizer.vocab_file)
     saved_model.write(module, path, module.__call__)
 
 
-def _make_module(vocab_file: str, do_lower_case: bool, seq_length: int) -> Any:
-    tokenizer = GraphTokenizer(vocab_file, do_lower_case)
+def _make_module(tokenizer: GraphTokenizer, seq_length: int) -> Any:
     vocab = tokenizer.vocab
     special_ids = text_inputs.special_ids(vocab)
     padding_id = vocab.get("[PAD]", 0)
@@ -75,7 +73,6 @@ def _make_module(vocab_file: str, do_lower_case: bool, seq_length: int) -> Any:
     )
     texts = [tf.TensorSpec([None], tf.string, name="sentences")]
     module = _callable(lambda texts: pack([tokenizer.tokenize(texts)]), texts)
-    module.vocab_file = tf.saved_model.Asset(vocab_file)
     module.tokenize = _callable(tokenizer.tokenize_words, texts)
     module.tokenize.get_special_tokens_dict = special
     module.tokenize_with_offsets = _callable(

@@ -77,8 +77,10 @@ class UnicodeTables(NamedTuple):
 
 
 @functools.cache
-def make_tables(do_lower_case: bool) -> UnicodeTables:
-    """Returns the tables of uncased or cased models."""
+def make_tables(
+    do_lower_case: bool, strips_accents: bool, has_chinese_words: bool
+) -> UnicodeTables:
+    """Returns the tables of a tokenizer with these settings."""
     points = [
         point
         for point in range(NUM_CODE_POINTS)
@@ -93,27 +95,35 @@ def make_tables(do_lower_case: bool) -> UnicodeTables:
         expansion = char
         if characters.is_removed(char):
             expansion = ""
-        elif do_lower_case and not char.isspace():
-            expansion = unicodedata.normalize("NFD", char.lower())
+        elif not char.isspace():
+            expansion = char.lower() if do_lower_case else char
+            if strips_accents:
+                expansion = unicodedata.normalize("NFD", expansion)
         if expansion != char:
             expansion_of[point] = len(expansions)
             expansions.append(list(map(ord, expansion)))
-    uncased = points if do_lower_case else []
     return UnicodeTables(
         PagedTable(expansion_of),
         tf.ragged.constant(expansions, tf.int32),
-        PagedTable({p: _kind(chr(p), do_lower_case) for p in points}),
-        PagedTable({p: unicodedata.combining(chr(p)) for p in uncased}),
-        PagedTable({p: _casing(chr(p)) for p in uncased}),
+        PagedTable(
+            {
+                p: _kind(chr(p), strips_accents, has_chinese_words)
+                for p in points
+            }
+        ),
+        PagedTable(
+            {p: unicodedata.combining(chr(p)) for p in points if strips_accents}
+        ),
+        PagedTable({p: _casing(chr(p)) for p in points if do_lower_case}),
     )
 
 
-def _kind(char: str, drops_marks: bool) -> Kind:
+def _kind(char: str, drops_marks: bool, has_chinese_words: bool) -> Kind:
     if char.isspace():
         return Kind.SPACE
     if drops_marks and characters.is_nonspacing_mark(char):
         return Kind.MARK
-    if characters.is_chinese(char):
+    if has_chinese_words and characters.is_chinese(char):
         return Kind.CHINESE
     return Kind.PUNCTUATION if characters.is_punctuation(char) else Kind.LETTER
 

@@ -152,9 +152,10 @@ def _keras_layers(bert: Any, layers: Sequence[int]) -> Engine:
 def _load_tokenizer(
     model_files: ModelFiles, never_split: tuple[str, ...] = ()
 ) -> Tokenizer:
-    path = model_files.vocab_file
-    tokenizer = Tokenizer(path, model_files.do_lower_case, never_split)
-    model_files.config.require_vocabulary(tokenizer.vocab, path)
+    tokenizer = model_files.make_tokenizer(never_split)
+    model_files.config.require_vocabulary(
+        tokenizer.vocab, model_files.vocab_file
+    )
     return tokenizer
 
 
@@ -254,7 +255,7 @@ def _describe_source(model_files: ModelFiles, directory: str) -> str:
     ]
     paths += [model_files.bert_config_file, model_files.vocab_file]
     task = checkpoint_paths.beside(directory, file_names.TASK)
-    lines = [f"do_lower_case: {model_files.do_lower_case}"]
+    lines = [repr(model_files.settings)]
     for path in filter(None, [*paths, task]):
         if files.exists(path):
             lines.append(files.fingerprint(path))

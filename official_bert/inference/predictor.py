@@ -50,7 +50,7 @@ class Predictor:
                 f"{finetuned!r}. For a directory, use `from_dir` or "
                 "`from_pretrained`."
             )
-        self.task = finetuned.task
+        self.task = finetuned.task.with_tokenizer(finetuned.tokenizer)
         self.tokenizer = finetuned.tokenizer
         self.max_seq_length = finetuned.max_seq_length
         self._has_warned = False  # About truncated texts.

@@ -42,9 +42,7 @@ def load_weights(
     other arguments see `sources.loading.load`. Raises `InputError` if the files
     are damaged or do not fit each other.
     """
-    tokenizer = Tokenizer(
-        model_files.vocab_file, model_files.do_lower_case, never_split
-    )
+    tokenizer = model_files.make_tokenizer(never_split)
     model.config.require_vocabulary(tokenizer.vocab, model_files.vocab_file)
     loaded = loading.load(
         tf1.by_name(model.trainable_variables),
@@ -150,7 +148,7 @@ def load_huggingface(model_files: ModelFiles) -> FinetunedModel:
     directory = model_files.init_checkpoint
     description = dataclasses.replace(
         huggingface_weights.describe(model_files.source, model_files.config),
-        do_lower_case=model_files.do_lower_case,
+        settings=model_files.settings,
     )
     task = description.task
     if task is None:
@@ -213,5 +211,5 @@ def describe_task(model: Model) -> dict[str, Any] | None:
             model.arrays.where, labels, description.problem_type, length
         )
     )
-    is_uncased = description.do_lower_case is not False
+    is_uncased = description.settings.is_uncased
     return task_file.describe(task.to_json(), length, is_uncased)

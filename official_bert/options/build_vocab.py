@@ -7,6 +7,7 @@ from official_bert.io import files
 from official_bert.options.checks import require_outputs
 from official_bert.options.flags import (
     Options,
+    choice,
     non_negative,
     option,
     optional_path,
@@ -14,6 +15,7 @@ from official_bert.options.flags import (
     positive,
 )
 from official_bert.tokenization.learning import special_tokens
+from official_bert.tokenization.settings import UNKNOWN, TokenizerSettings
 
 # Otherwise, small models learn only the frequencies of tokens for a long time.
 _SMALL_MODEL: dict[str, Any] = {
@@ -38,6 +40,10 @@ class BuildVocab(Options):
         between=(10, 10_000_000),
     )
     do_lower_case: bool = option("Lower-case the text and strip accents.", True)
+    strip_accents: str = choice(
+        "Whether to remove accents; auto: if text is lower-cased.",
+        "auto|true|false",
+    )
     min_count: int = positive("Minimum number of occurrences of a token.", 2)
     num_unused: int = non_negative("Number of [unusedN] tokens to reserve.", 99)
     limit_alphabet: int | None = positive(
@@ -69,6 +75,11 @@ class BuildVocab(Options):
         if self.vocab_size <= num_special:
             message = f"must exceed the {num_special} special tokens."
             raise self.error("vocab_size", message)
+
+    @property
+    def settings(self) -> TokenizerSettings:
+        """How the text is split into words."""
+        return UNKNOWN.with_flags(self.do_lower_case, self.strip_accents)
 
     def config(self, vocab_size: int) -> BertConfig:
         """Returns the config of a model with `vocab_size` tokens."""

@@ -7,13 +7,13 @@ from typing import TypeVar
 from official_bert.io import files
 from official_bert.options import checks
 from official_bert.options.flags import (
-    Options,
     choice,
     option,
     optional,
     path_option,
     switch,
 )
+from official_bert.options.model_source import TokenizerOptions
 from official_bert.runs import file_names
 from official_bert.sources import formats, pretrained
 from official_bert.sources.formats import FORMATS
@@ -25,7 +25,7 @@ _Options = TypeVar("_Options", bound="ConvertCheckpoint")
 EXPORTS = {"openvino": ["openvino"], "onnx": ["tf2onnx", "onnxruntime"]}
 
 
-class ConvertCheckpoint(Options, heading="Model"):
+class ConvertCheckpoint(TokenizerOptions, heading="Model"):
     """Options of `convert_checkpoint.py`."""
 
     input: str = path_option(
@@ -72,6 +72,15 @@ class ConvertCheckpoint(Options, heading="Model"):
     skip: str | None = checks.regex_option(
         "Regular expression of weights to leave out, such as ^cls/.", None
     )
+    license: str | None = optional(
+        "Hugging Face: the license to name in the model card, such as "
+        "apache-2.0. Default: the one in the README.md of --input, if any."
+    )
+    add_tokens: str | None = checks.file_option(
+        "A file of new words and markers such as [E1], one per line, to add to "
+        "the vocabulary. Their weights are the means over their tokens today.",
+        None,
+    )
     repeat_positions: int = option(
         "For a model that was trained on at most N tokens: replace the "
         "position embeddings after the first N with copies of the first N. 0: "
@@ -86,6 +95,8 @@ class ConvertCheckpoint(Options, heading="Model"):
             "bert_config_file",
             "vocab_file",
             "do_lower_case",
+            *TokenizerOptions.fields(),
+            "add_tokens",
             "head",
             "repeat_positions",
         ),
@@ -116,7 +127,7 @@ class ConvertCheckpoint(Options, heading="Model"):
         # In a run directory, the best checkpoint may be read.
         best = os.path.join(self.input, file_names.BEST)
         others = (self.bert_config_file, self.vocab_file, self.model_card)
-        inputs = [self.input, best, *filter(None, others)]
+        inputs = [self.input, best, *filter(None, (*others, self.add_tokens))]
         checks.require_output_directory(self, "output", inputs)
 
     @functools.cached_property
@@ -135,13 +146,13 @@ class ConvertCheckpoint(Options, heading="Model"):
                     "needs a TF1 checkpoint and --to=tf1. Omit it: other "
                     "formats never include the optimizer.",
                 )
-        elif self.to == detected:
+        elif self.to == detected and not self.add_tokens:
             advice = "Choose another format."
             if detected == "tf1":
                 advice = "To remove the optimizer state, add --strip_optimizer."
             message = f"must differ from the format of --input. {advice}"
             raise self.error("to", message)
-        for name in ("dtype", "model_card"):
+        for name in ("dtype", "model_card", "license"):
             if self.is_set(name) and self.to != "huggingface":
                 raise self.error(name, "needs --to=huggingface. Omit it.")
         if self.bert_config_file and detected not in ("tf1", "model_garden"):

@@ -18,7 +18,7 @@ from official_bert.options.flags import (
     share,
     switch,
 )
-from official_bert.options.model_source import NamedModel
+from official_bert.options.model_source import NamedModel, TokenizerOptions
 
 MAX_NGRAM = 10
 
@@ -34,7 +34,7 @@ def _shell_words(value: str) -> str | None:
     return None
 
 
-class CreatePretrainingData(NamedModel, heading="Model"):
+class CreatePretrainingData(TokenizerOptions, NamedModel, heading="Model"):
     """Options of `create_pretraining_data.py`."""
 
     vocab_file: str = file_option(

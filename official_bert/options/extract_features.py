@@ -21,7 +21,11 @@ from official_bert.options.flags import (
     positive,
     switch,
 )
-from official_bert.options.model_source import NamedModel, require_model_files
+from official_bert.options.model_source import (
+    NamedModel,
+    TokenizerOptions,
+    require_model_files,
+)
 from official_bert.sources import pretrained
 
 _FORMATS = {".npy": "npy", ".tfrecord": "tfrecord", ".tf_record": "tfrecord"}
@@ -30,7 +34,9 @@ _FORMATS = {".npy": "npy", ".tfrecord": "tfrecord", ".tf_record": "tfrecord"}
 _Options = TypeVar("_Options", bound="ExtractFeatures")
 
 
-class ExtractFeatures(NamedModel, EngineOptions, heading="Data"):
+class ExtractFeatures(
+    TokenizerOptions, NamedModel, EngineOptions, heading="Data"
+):
     """Options of `extract_features.py`."""
 
     input_file: str = file_option(

@@ -18,6 +18,7 @@ from official_bert.options.flags import (
     share,
     switch,
 )
+from official_bert.options.model_source import TokenizerOptions
 from official_bert.options.training import (
     EXECUTION,
     PER_COMMAND,
@@ -49,7 +50,9 @@ def _frozen_parts(value: str) -> str | None:
     return None
 
 
-class FinetuningOptions(TrainingOptions, heading="Training", common=False):
+class FinetuningOptions(
+    TokenizerOptions, TrainingOptions, heading="Training", common=False
+):
     """Options of all fine-tuning commands."""
 
     # The command whose run directories this command can evaluate too.
@@ -292,7 +295,7 @@ class FinetuningOptions(TrainingOptions, heading="Training", common=False):
                 f"--vocab_file={self.vocab_file} differs from {path}, which "
                 "is beside the weights",
             )
-        lower = tf1_files.read_casing(checkpoint)
+        lower = tf1_files.read_settings(checkpoint).do_lower_case
         if lower not in (None, self.do_lower_case):
             logging.warning(
                 f"--do_lower_case={self.do_lower_case}, but the "
@@ -334,9 +337,13 @@ class FinetuningOptions(TrainingOptions, heading="Training", common=False):
         if not task_file.is_in(self.output_dir):
             message = f"needs task.json in {self.output_dir}. Add --do_train."
             raise self.error("do_export", message)
-        task = task_file.read(self.output_dir)
-        for name in ("max_seq_length", "do_lower_case"):
-            if task.get(name) not in (None, getattr(self, name)):
-                path = task_file.path_in(self.output_dir)
-                message = f"must be as in training: {task[name]} in {path}."
+        trained = {
+            **RunDirectory(self.output_dir).read_record().options,
+            **task_file.read(self.output_dir),
+        }
+        names = ("max_seq_length", "do_lower_case", *TokenizerOptions.fields())
+        for name in names:
+            if trained.get(name) not in (None, getattr(self, name)):
+                run = self.output_dir
+                message = f"must be as in training: {trained[name]!r} in {run}."
                 raise self.error(name, message)

@@ -11,7 +11,13 @@ from absl import logging
 from official_bert.errors import InputError
 from official_bert.io import files
 from official_bert.options.checks import existing_checkpoint
-from official_bert.options.flags import Options, optional, optional_path
+from official_bert.options.flags import (
+    Options,
+    choice,
+    option,
+    optional,
+    optional_path,
+)
 from official_bert.runs import file_names
 from official_bert.sources import pretrained, task_file, tokenizer_files
 from official_bert.sources.formats.huggingface import files as huggingface_files
@@ -26,6 +32,21 @@ MODEL_FILES = ModelFiles.names()[:3]
 
 _Model = TypeVar("_Model", bound="NamedModel")
 _Options = TypeVar("_Options", bound="ModelOptions")
+
+
+class TokenizerOptions(Options, heading="Model", common=False):
+    """Settings of the tokenizer besides its vocabulary and its casing."""
+
+    strip_accents: str = choice(
+        "Whether to remove accents. auto: as in the model's tokenizer files; "
+        "without them, if text is lower-cased.",
+        "auto|true|false",
+    )
+    never_split: str = option(
+        "Tokens of the vocabulary to keep whole wherever they occur in a text, "
+        "comma-separated, such as [E1],[/E1].",
+        "",
+    )
 
 
 class NamedModel(Options, heading="Model"):
@@ -59,10 +80,14 @@ class NamedModel(Options, heading="Model"):
         found = pretrained.find(model, getattr(self, "vocab_file", None))
         casing = "uncased" if found.do_lower_case else "cased"
         logging.info(f"--model={model}: {found.init_checkpoint}, {casing}")
-        values = dataclasses.asdict(found).items()
-        names = self.fields()
-        options = self.fill({n: v for n, v in values if n in names and v != ""})
-        if options.model_files == found:
+        implied = {
+            field.name: getattr(found, field.name)
+            for field in dataclasses.fields(found)
+            if field.name in self.fields()
+            and getattr(found, field.name) != field.default
+        }
+        options = self.fill(implied)
+        if implied.items() <= vars(options).items():
             vars(options)["model_files"] = found  # Already read.
         return options
 
@@ -82,9 +107,9 @@ class NamedModel(Options, heading="Model"):
     @functools.cached_property
     def model_files(self) -> ModelFiles:
         """The files of the model, which are read at most once."""
-        values = {name: getattr(self, name, None) or "" for name in MODEL_FILES}
-        do_lower_case = getattr(self, "do_lower_case", None) is not False
-        return ModelFiles(**values, do_lower_case=do_lower_case)
+        names = self.fields().keys() & ModelFiles.names()
+        values = {name: getattr(self, name) for name in names}
+        return ModelFiles(**{n: v for n, v in values.items() if v is not None})
 
     def download_weights(self) -> None:
         """Downloads the weights of --model, unless other weights are given."""
@@ -93,7 +118,7 @@ class NamedModel(Options, heading="Model"):
             pretrained.download_weights(self.model, checkpoint)
 
 
-class ModelOptions(NamedModel, heading="Model"):
+class ModelOptions(TokenizerOptions, NamedModel, heading="Model"):
     """A model given by `--model`, by its files, or by a run directory."""
 
     model_dir: str | None = optional_path(
@@ -132,9 +157,11 @@ class ModelOptions(NamedModel, heading="Model"):
     def model_files(self) -> ModelFiles:
         """The files of the model; for a run directory, its best checkpoint."""
         if self.model_dir:
-            return pretrained.run_files(
+            found = pretrained.run_files(
                 self.model_dir, self.do_lower_case, self.vocab_file
             )
+            flags = {n: getattr(self, n) for n in TokenizerOptions.fields()}
+            return dataclasses.replace(found, **flags)
         return super().model_files
 
     def input_files(self) -> list[str]:
@@ -170,9 +197,10 @@ class ModelOptions(NamedModel, heading="Model"):
             _require_pretrained(self.model_dir)
         else:
             require_finetuned(self.model_dir)
-            if self.is_set("do_lower_case"):
-                message = "needs a pre-trained model. Omit it."
-                raise self.error("do_lower_case", message)
+            for name in ("do_lower_case", *TokenizerOptions.fields()):
+                if self.is_set(name):
+                    message = "needs a pre-trained model. Omit it."
+                    raise self.error(name, message)
 
 
 def require_model_files(model_files: ModelFiles) -> None:
@@ -185,7 +213,8 @@ def require_model_files(model_files: ModelFiles) -> None:
     message = existing_checkpoint(checkpoint)
     if message and not files.exists(exported):
         raise InputError(f"--init_checkpoint={checkpoint} {message}")
-    validate_case_matches_checkpoint(model_files.do_lower_case, checkpoint)
+    is_uncased = model_files.settings.is_uncased
+    validate_case_matches_checkpoint(is_uncased, checkpoint)
 
 
 def require_finetuned(directory: str) -> None:

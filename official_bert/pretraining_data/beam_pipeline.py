@@ -44,6 +44,7 @@ from official_bert.pretraining_data.corpus import Corpus, Ints
 from official_bert.pretraining_data.parallel import KeyedPairs
 from official_bert.pretraining_data.sentences import Summary
 from official_bert.pretraining_data.settings import Settings
+from official_bert.sources import tokenizer_files
 
 # The index of a block's file, and the index of the block in this file.
 BlockKey = tuple[int, int]
@@ -66,8 +67,11 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
     outputs = options.output_files()
     first = _absolute(outputs[0])
     with parallel.temporary_directory(first) as directory:
-        vocab_copy = os.path.join(directory, "vocab.txt")
-        files.write_text(vocab_copy, files.read_text(options.vocab_file))
+        model_files = options.model_files
+        tokenizer_files.write(
+            directory, model_files.vocab, model_files.settings
+        )
+        vocab_copy = os.path.join(directory, tokenizer_files.VOCAB)
         settings = Settings(options, directory, vocab_copy)
         settings.check_vocabulary()
         with pipeline:

@@ -250,7 +250,7 @@ def finish(
     description = record_tokenizer.describe(
         settings.tokenizer.vocab,
         options.vocab_file,
-        do_lower_case=options.do_lower_case,
+        **settings.tokenizer.settings.to_json(),
     )
     for name in options.output_files():
         record_tokenizer.write(name, description, text.share_unknown)

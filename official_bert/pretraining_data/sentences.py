@@ -202,7 +202,7 @@ def _check_tokens(
     """Warns if the tokenizer or the masking of words does not suit the text."""
     options, tokenizer = settings.options, settings.tokenizer
     num_characters = sum(map(len, lines))
-    if options.do_lower_case:
+    if tokenizer.settings.strips_accents:
         warn_of_removed_signs(sum(map(count_signs, lines)), num_characters)
     if summary.share_unknown > MAX_SHARE_UNKNOWN:
         words = Counter(

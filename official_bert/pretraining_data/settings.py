@@ -34,8 +34,12 @@ class Settings:
     @functools.cached_property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of `--vocab_file`."""
-        vocab_file = self.vocab_copy or self.options.vocab_file
-        return Tokenizer(vocab_file, self.options.do_lower_case)
+        model_files = self.options.model_files
+        if self.vocab_copy:  # Its settings are beside it, too.
+            model_files = dataclasses.replace(
+                model_files, vocab_file=self.vocab_copy
+            )
+        return model_files.tokenizer
 
     @functools.cached_property
     def num_tokens(self) -> int:

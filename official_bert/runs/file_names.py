@@ -44,7 +44,8 @@ _SUBMISSIONS = "AX|CoLA|MNLI-mm?|MRPC|QNLI|QQP|RTE|SST-2|STS-B|WNLI|XNLI-.+"
 # the next run replaces it.
 OF_MODEL = re.compile(
     r"checkpoint|model\.ckpt-\d+\..+|events\.out\.tfevents\..+|vocab\.txt"
-    r"|(task|bert_config|eval_options)\.json|eval_history\.jsonl"
+    r"|(task|bert_config|tokenizer_config|eval_options)\.json"
+    r"|eval_history\.jsonl"
     r"|(eval|predict)_results\w*\.(txt|json)|test_results\w*\.tsv"
     r"|test\w*_predictions\.(tsv|txt)|(nbest_)?predictions\.json|null_odds\.json"
     rf"|({_SUBMISSIONS})\.tsv|dev_errors\w*\.csv"
@@ -59,7 +60,7 @@ RESULTS = re.compile(
 # them. Those of evaluations and exports, which may be running, do not match.
 UNFINISHED = re.compile(
     r"(model\.ckpt-\d+|checkpoint|train\.tf_record|train_options\.json"
-    r"|(bert_config|task)\.json|vocab\.txt|dev\.jsonl|eval_history\.jsonl).*"
+    r"|(bert_config|task|tokenizer_config)\.json|vocab\.txt|dev\.jsonl|eval_history\.jsonl).*"
     r"\.tmp-[0-9a-f]{8}(\..+)?"
 )
 # A file of a checkpoint. If the checkpoint has no index, a killed run was

@@ -2,11 +2,11 @@
 
 import dataclasses
 import importlib.resources
+import itertools
 import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 import jinja2
 import numpy as np
@@ -29,7 +29,19 @@ from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.formats.tf1 import weights as tf1_weights
 from official_bert.sources.model import Description, Model, match
 from official_bert.sources.weights import Shape
-from official_bert.tokenization import validate_case_matches_checkpoint
+from official_bert.tokenization import (
+    BasicTokenizer,
+    WordpieceTokenizer,
+    validate_case_matches_checkpoint,
+)
+
+_CARD = "README.md"  # The model card of the Hugging Face Hub.
+
+# The weights with a row or a value for each token.
+_PER_TOKEN = ("bert/embeddings/word_embeddings", "cls/predictions/output_bias")
+
+# Files that sentence-transformers and PEFT add to a model.
+_OF_OTHERS = re.compile(r"modules\.json|\w*sentence\w*\.json|adapter_.+|\d_\w+")
 
 
 def open_model(options: ConvertCheckpoint) -> Model:
@@ -38,6 +50,13 @@ def open_model(options: ConvertCheckpoint) -> Model:
     Raises `InputError` if it is damaged, or not a model of the original BERT.
     """
     arrays, description = loading.read(options.source, options.bert_config_file)
+    names = filter(_OF_OTHERS.fullmatch, files.list_directory(options.input))
+    if others := list(names):
+        logging.warning(
+            f"{options.input}: {', '.join(others)} are not converted. They "
+            "change what the model computes, for example how it pools vectors, "
+            "so the converted model gives other results"
+        )
     model = match(arrays, description, head=options.head, skip=options.skip)
     if options.head and description.task:
         raise options.error(
@@ -49,9 +68,74 @@ def open_model(options: ConvertCheckpoint) -> Model:
         description = dataclasses.replace(description, task=None)
     model = dataclasses.replace(model, description=description)
     model = _with_raw_targets(model)
+    if options.add_tokens:
+        model = _with_added_tokens(model, options.add_tokens)
     if options.repeat_positions:
         return _with_repeated_positions(model, options.repeat_positions)
     return model
+
+
+def _with_added_tokens(model: Model, path: str) -> Model:
+    """Returns a model with the new tokens in a file, one per line.
+
+    The weights of a new token are the means over the tokens of its text. A word
+    becomes an ordinary token, in its normalized form; other tokens, such as
+    "[E1]", become added tokens. Raises `InputError` if a token cannot be added.
+    """
+    description = model.description
+    if description.vocab is None:
+        raise InputError(f"{model.arrays.where} has no vocabulary to extend.")
+    tokens, settings = description.tokens, description.settings
+    ids = {token: number for number, token in enumerate(tokens)}
+    basic, wordpiece = (
+        BasicTokenizer(settings=settings),
+        WordpieceTokenizer(ids),
+    )
+    parts: dict[
+        str, list[int]
+    ] = {}  # {new token: ids of the tokens of its text}
+    for line in filter(None, map(str.strip, files.read_lines(path))):
+        words = basic.tokenize(line)
+        token = words[0] if len(words) == 1 else line
+        is_one = words and token.split() == [token]
+        if not is_one or token in ids or token.startswith("##"):
+            raise InputError(
+                f"{path}: must have one word or marker that the vocabulary "
+                f"lacks on each line. Received: {line!r}. Remove it. To keep "
+                "tokens of the vocabulary whole, use --never_split."
+            )
+        text = " ".join(words)
+        parts[token] = [ids[part] for part in wordpiece.tokenize(text)]
+        if len(words) > 1 or settings.num_wordpieces:
+            settings = settings.keeping([token])
+    if unknown := [t for t in parts if ids["[UNK]"] in parts[t]]:
+        logging.warning(
+            f"{path}: the weights of {listed(unknown)} are those of [UNK], "
+            "because the vocabulary lacks their characters"
+        )
+    count = len(tokens) + len(parts)
+    size = max(count, description.config.vocab_size)
+
+    def extend(name: str, weight: np.ndarray) -> np.ndarray:
+        if name not in _PER_TOKEN:
+            return weight
+        rows = [weight[part].mean(axis=0) for part in parts.values()]
+        return np.concatenate([weight[: len(tokens)], rows, weight[count:]])
+
+    description = dataclasses.replace(
+        description,
+        config=dataclasses.replace(description.config, vocab_size=size),
+        vocab="".join(f"{token}\n" for token in (*tokens, *parts)),
+        settings=settings,
+    )
+    shapes = {
+        name: (size, *shape[1:]) if name in _PER_TOKEN else shape
+        for name, shape in model.shapes.items()
+    }
+    extended = dataclasses.replace(
+        model, description=description, shapes=shapes
+    )
+    return extended.with_changes(extend)
 
 
 def _with_repeated_positions(model: Model, period: int) -> Model:
@@ -120,7 +204,9 @@ def _complete(
     description: Description, options: ConvertCheckpoint
 ) -> Description:
     """Adds the values of flags, and checks the vocabulary."""
-    do_lower_case = options.do_lower_case
+    settings = description.settings.with_flags(
+        options.do_lower_case, options.strip_accents, options.never_split
+    )
     if options.vocab_file:
         vocab = files.read_text(options.vocab_file)
         description = dataclasses.replace(description, vocab=vocab)
@@ -134,17 +220,22 @@ def _complete(
             {token: index for index, token in enumerate(description.tokens)},
             options.vocab_file or options.input,
         )
-        if do_lower_case is not None:
-            validate_case_matches_checkpoint(do_lower_case, options.input)
-        elif (do_lower_case := description.do_lower_case) is None:
-            do_lower_case = pretrained.looks_uncased(description.vocab)
-            name = "uncased" if do_lower_case else "cased"
+        settings.require_in(
+            description.tokens, options.vocab_file or options.input
+        )
+        if options.do_lower_case is not None:
+            validate_case_matches_checkpoint(
+                options.do_lower_case, options.input
+            )
+        elif settings.do_lower_case is None:
+            lower = pretrained.looks_uncased(description.vocab)
+            name = "uncased" if lower else "cased"
             logging.info(f"The vocabulary looks {name}.")
-    if do_lower_case is None:
-        return description
-    casing: dict[str, Any] = {"do_lower_case": do_lower_case}
-    task = description.task and {**description.task, **casing}
-    return dataclasses.replace(description, task=task, **casing)
+            settings = settings.with_flags(lower)
+    task = description.task
+    if task and settings.do_lower_case is not None:
+        task = {**task, "do_lower_case": settings.do_lower_case}
+    return dataclasses.replace(description, task=task, settings=settings)
 
 
 def convert(model: Model, options: ConvertCheckpoint) -> str:
@@ -206,13 +297,25 @@ def _write_model_card(
     ).render(
         name=os.path.basename(os.path.abspath(options.output)),
         config=model.description.config,
-        do_lower_case=model.description.do_lower_case,
+        do_lower_case=model.description.settings.do_lower_case,
         head=model.head,
         labels=model.description.labels,
         text=text.strip(),
+        license=options.license or _license(model.arrays.where),
         metrics=dict(line.split(" = ", 1) for line in lines),
     )
-    files.write_text(os.path.join(directory, "README.md"), card)
+    files.write_text(os.path.join(directory, _CARD), card)
+
+
+def _license(where: str) -> str | None:
+    """Returns the license that the model card of a converted model names."""
+    path = checkpoint_paths.beside(where, _CARD)
+    lines = files.read_text(path).splitlines() if path else []
+    if not lines or lines[0] != "---":
+        return None
+    front = itertools.takewhile(lambda line: line != "---", lines[1:])
+    found = [re.fullmatch(r"license: *(\S+)", line) for line in front]
+    return next((match[1] for match in found if match), None)
 
 
 def _difference(
@@ -240,8 +343,9 @@ def _lost(before: Description, after: Description) -> Iterable[str]:
             yield f"{name}: {old!r} becomes {new!r}"
     if before.vocab != after.vocab:
         yield "line ends or spaces of the vocabulary"
-    if after.do_lower_case not in (None, before.do_lower_case):
-        yield f"do_lower_case: becomes {after.do_lower_case}"
+    old, new = before.settings, after.settings
+    if new.do_lower_case not in (None, old.do_lower_case):
+        yield f"do_lower_case: becomes {new.do_lower_case}"
 
 
 def _report(
@@ -271,8 +375,9 @@ def _report(
     if period := options.repeat_positions:
         lines.append(f"The first {period} position embeddings are repeated.")
     lines += [f"Not kept by {options.to}: {item}." for item in lost]
-    if model.description.do_lower_case is not None:
-        lines.append(f"do_lower_case: {model.description.do_lower_case}.")
+    if model.description.settings.do_lower_case is not None:
+        lower = model.description.settings.do_lower_case
+        lines.append(f"do_lower_case: {lower}.")
     return "\n".join(lines)
 
 
@@ -305,7 +410,7 @@ def strip_optimizer(options: ConvertCheckpoint) -> str:
             f"--skip={options.skip} leaves out everything in {prefix}. Use a "
             "narrower regular expression."
         )
-    names = [file_names.CONFIG, file_names.VOCAB, tokenizer_files.CONFIG]
+    names = [file_names.CONFIG, *tokenizer_files.NAMES]
     if any(map(heads.is_finetuned, kept)):
         names.append(file_names.TASK)
     with files.replacing_directory(options.output) as directory:

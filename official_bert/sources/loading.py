@@ -60,17 +60,17 @@ def read(
     or missing, or the model is not the original BERT.
     """
     path, model_format = source.path, source.format
-    reader = model_format.files
     if config_file:
         config = BertConfig.from_json_file(config_file)
     else:
         config = source.read_config()
     description = model_format.weights.describe(source, config)
-    do_lower_case = description.do_lower_case
-    if do_lower_case is None:
-        do_lower_case = reader.read_casing(path)
+    vocab, settings = model_format.files.read_tokenizer(path)
+    lower = description.settings.do_lower_case
+    if lower is not None:
+        settings = dataclasses.replace(settings, do_lower_case=lower)
     description = dataclasses.replace(
-        description, vocab=reader.read_vocab(path), do_lower_case=do_lower_case
+        description, vocab=vocab, settings=settings
     )
     return model_format.weights.open_arrays(path, config), description
 
@@ -221,7 +221,7 @@ def save_pretrained(
         description = dataclasses.replace(
             description,
             vocab=files.read_text(tokenizer.vocab_file),
-            do_lower_case=tokenizer.do_lower_case,
+            settings=tokenizer.settings,
         )
     elif files.exists(vocab_file):
         layer.config.require_vocabulary(load_vocab(vocab_file), vocab_file)

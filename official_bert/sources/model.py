@@ -17,6 +17,7 @@ from official_bert.errors import InputError, bullet_list
 from official_bert.io import json_files, progress
 from official_bert.sources import heads, task_file, tokenizer_files, weights
 from official_bert.sources.weights import Shape
+from official_bert.tokenization.settings import UNKNOWN, TokenizerSettings
 
 _NOTHING = "(?!)"  # A regular expression without matches.
 
@@ -125,7 +126,7 @@ class Description:
 
     config: BertConfig
     vocab: str | None = None  # The text of its vocab.txt.
-    do_lower_case: bool | None = None
+    settings: TokenizerSettings = UNKNOWN
     task: dict[str, Any] | None = None  # The content of its task.json.
     labels: tuple[str, ...] = ()  # One per class, in order.
     problem_type: str | None = None  # The key of transformers' configs.
@@ -134,8 +135,7 @@ class Description:
     @property
     def tokens(self) -> list[str]:
         """The tokens of the vocabulary, in the order of their ids."""
-        lines = (self.vocab or "").removesuffix("\n").split("\n")
-        return [line.strip() for line in lines]
+        return tokenizer_files.tokens_of(self.vocab or "")
 
     def write_task_and_tokenizer(self, directory: str) -> None:
         """Writes `task.json` and the tokenizer's files, if there are any.
@@ -147,7 +147,7 @@ class Description:
         tokenizer_files.write(
             directory,
             self.vocab,
-            self.do_lower_case,
+            self.settings,
             self.config.max_position_embeddings,
         )
 

@@ -14,6 +14,7 @@ import logging as stdlib_logging
 import os
 import re
 import sys
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from absl import logging
@@ -32,6 +33,7 @@ from official_bert.sources import (
     checkpoint_paths,
     formats,
     task_file,
+    tokenizer_files,
 )
 from official_bert.sources.formats import METADATA_PATTERNS, WEIGHTS_PATTERNS
 from official_bert.sources.formats.huggingface import files as huggingface_files
@@ -41,6 +43,12 @@ from official_bert.sources.released_models import (
     released,
 )
 from official_bert.tokenization.normalize import normalize
+from official_bert.tokenization.settings import (
+    CASED,
+    UNCASED,
+    UNKNOWN,
+    TokenizerSettings,
+)
 
 if TYPE_CHECKING:
     from official_bert.tokenization import Tokenizer
@@ -58,10 +66,12 @@ class ModelFiles:
     `vocab_file` is empty if there is none. Files are read at most once.
     """
 
-    bert_config_file: str
-    vocab_file: str
-    init_checkpoint: str
-    do_lower_case: bool
+    bert_config_file: str = ""
+    vocab_file: str = ""
+    init_checkpoint: str = ""
+    do_lower_case: bool | None = None  # None: as in the tokenizer's files.
+    strip_accents: str = "auto"
+    never_split: str = ""
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -84,11 +94,27 @@ class ModelFiles:
         return files.read_text(self.vocab_file)
 
     @functools.cached_property
+    def settings(self) -> TokenizerSettings:
+        """The tokenizer's settings: those beside the vocabulary, and flags."""
+        beside = UNKNOWN
+        if self.vocab_file:
+            beside = tokenizer_files.read(os.path.dirname(self.vocab_file))
+        return beside.with_flags(
+            self.do_lower_case, self.strip_accents, self.never_split
+        )
+
+    @functools.cached_property
     def tokenizer(self) -> "Tokenizer":
-        """The tokenizer of the vocabulary and the casing."""
+        """The tokenizer of the vocabulary and the settings."""
+        return self.make_tokenizer()
+
+    def make_tokenizer(self, never_split: Sequence[str] = ()) -> "Tokenizer":
+        """Returns a tokenizer that keeps more tokens whole."""
         from official_bert.tokenization import Tokenizer  # Imports NumPy.
 
-        return Tokenizer(self.vocab_file, self.do_lower_case)
+        return Tokenizer(
+            self.vocab_file, never_split=never_split, settings=self.settings
+        )
 
 
 def find(
@@ -126,15 +152,21 @@ def find(
     if config_file:
         own_vocab = checkpoint_paths.beside(directory, VOCAB) or ""
         directory = os.path.dirname(config_file)
+        settings = tf1_files.read_settings(directory)
     else:
         if reader is tf1_files:  # A repository with config.json.
             reader = huggingface_files
         config = reader.read_config(directory, source.content)
-        config_file = _cache(CONFIG, config.to_json_string())
-        vocab = reader.read_vocab(directory)
-        own_vocab = "" if vocab is None else _cache(VOCAB, vocab)
+        cached = _cache({CONFIG: config.to_json_string()})
+        config_file = os.path.join(cached, CONFIG)
+        vocab, settings = reader.read_tokenizer(directory)
+        own_vocab = ""
+        if vocab is not None:
+            text = tokenizer_files.config_text(vocab, settings)
+            cached = _cache({VOCAB: vocab, tokenizer_files.CONFIG: text})
+            own_vocab = os.path.join(cached, VOCAB)
     vocab_file = own_vocab or vocab_file or ""
-    lower = _is_uncased(directory, vocab_file, reader)
+    lower = _is_uncased(directory, vocab_file, settings)
     found = ModelFiles(config_file, own_vocab, checkpoint, lower)
     if checkpoint == directory:  # So that it is not read again.
         vars(found)["source"] = source
@@ -155,7 +187,8 @@ def run_files(
     """
     vocab_file = vocab_file or os.path.join(directory, VOCAB)
     if do_lower_case is None:
-        do_lower_case = _is_uncased(directory, vocab_file)
+        settings = tf1_files.read_settings(directory)
+        do_lower_case = _is_uncased(directory, vocab_file, settings)
     return ModelFiles(
         os.path.join(directory, CONFIG),
         vocab_file,
@@ -201,16 +234,15 @@ def show_released() -> NoReturn:
 
 
 def _is_uncased(
-    directory: str, vocab_file: str, reader: formats.FormatFiles = tf1_files
+    directory: str, vocab_file: str, settings: TokenizerSettings
 ) -> bool:
     """Whether text is lower-cased, according to files, name or vocabulary."""
     if task_file.is_in(directory):
         lower = task_file.read(directory).get("do_lower_case")
         if lower is not None:
             return bool(lower)
-    lower = reader.read_casing(directory)
-    if lower is not None:
-        return lower
+    if settings.do_lower_case is not None:
+        return settings.do_lower_case
     if row := released().get(os.path.basename(directory)):
         return row["casing"] == "uncased"
     has_vocab = files.exists(vocab_file)
@@ -219,7 +251,7 @@ def _is_uncased(
 
 def warn_of_casing(model_files: ModelFiles) -> None:
     """Warns if a vocabulary seems to have the other casing."""
-    vocab, do_lower_case = model_files.vocab, model_files.do_lower_case
+    vocab, do_lower_case = model_files.vocab, model_files.settings.is_uncased
     # Vocabularies of scripts without capitals, such as Arabic, fit both.
     has_case = re.search(r"^[a-z]{2}", vocab, re.MULTILINE)
     if looks_uncased(vocab) == do_lower_case or not has_case:
@@ -236,23 +268,27 @@ def looks_uncased(vocab: str) -> bool:
     Special tokens such as [CLS] do not count.
     """
     tokens = [token for token in vocab.split() if token[0] != "["]
-    cased = [t for t in tokens if normalize(t, True) != normalize(t, False)]
+    cased = [t for t in tokens if normalize(t, UNCASED) != normalize(t, CASED)]
     return len(cased) <= len(tokens) / 100
 
 
-def _cache(name: str, text: str) -> str:
-    """Returns the path of a file with this text in the user's cache."""
+def _cache(texts: Mapping[str, str]) -> str:
+    """Returns a directory in the user's cache with files of {name: text}."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    digest = hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
-    path = os.path.join(home, "official_bert", digest, name)
-    if not files.exists(path):
+    content = "".join(texts.values())
+    digest = hashlib.sha256(content.encode("utf-8")).hexdigest()[:16]
+    directory = os.path.join(home, "official_bert", digest)
+    for name, text in texts.items():
+        path = os.path.join(directory, name)
+        if files.exists(path):
+            continue
         try:
             files.write_text(path, text)
         except InputError as error:
             raise InputError(
                 f"{error} To use another directory, set XDG_CACHE_HOME."
             ) from error
-    return path
+    return directory
 
 
 @functools.cache

@@ -1,14 +1,31 @@
-"""The files of a tokenizer beside the weights, as transformers names them."""
+"""The files of a tokenizer beside the weights, as transformers names them.
 
+In the directories that this project writes, except those for Hugging Face,
+`vocab.txt` includes the added tokens. `tokenizer_config.json` then has the key
+`num_wordpieces`.
+"""
+
+import dataclasses
+import json
 import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from absl import logging
-
+from official_bert.errors import InputError, quoted
 from official_bert.io import files, json_files
+from official_bert.tokenization.settings import AddedToken, TokenizerSettings
 
 VOCAB = "vocab.txt"
 CONFIG = "tokenizer_config.json"
 FAST = "tokenizer.json"
+_ADDED, _SPECIAL = "added_tokens.json", "special_tokens_map.json"
+
+# All files that this module reads, except config.json.
+NAMES = (VOCAB, CONFIG, FAST, _ADDED, _SPECIAL)
+
+# As in the original implementation, texts do not contain these tokens: "[MASK]"
+# is split into "[", "MASK" and "]".
+_OF_BERT = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}
 
 # {setting in `tokenizer_config.json`: in the normalizer of `tokenizer.json`}.
 _NORMALIZER = {
@@ -17,69 +34,271 @@ _NORMALIZER = {
     "tokenize_chinese_chars": "handle_chinese_chars",
 }
 
+# {setting: its values in BERT's tokenizer}; "a.b" is the key b of the object a.
+# Other values change token ids. Missing settings are None.
+_CLASS = {
+    "tokenizer_class": [
+        *("BertTokenizer", "BertTokenizerFast", "BertTokenizerLegacy", None),
+        *("DistilBertTokenizer", "DistilBertTokenizerFast"),
+        *("ElectraTokenizer", "ElectraTokenizerFast"),
+    ]
+}
+_FIXED: dict[str, Sequence[Any]] = {
+    "word_tokenizer_type": ["basic", None],
+    "subword_tokenizer_type": ["wordpiece", None],
+    "do_basic_tokenize": [True, None],
+    "do_word_tokenize": [True, None],
+    "do_subword_tokenize": [True, None],
+    "never_split": [[], None],
+    "unk_token": ["[UNK]", None],
+    "cls_token": ["[CLS]", None],
+    "sep_token": ["[SEP]", None],
+    "mask_token": ["[MASK]", None],
+}
+_FIXED_FAST: dict[str, Sequence[Any]] = {
+    "model.type": ["WordPiece", None],
+    "model.unk_token": ["[UNK]", None],
+    "model.continuing_subword_prefix": ["##", None],
+    "model.max_input_chars_per_word": [100, 200, None],
+    "normalizer.type": ["BertNormalizer"],
+    "normalizer.clean_text": [True, None],
+    "pre_tokenizer.type": ["BertPreTokenizer"],
+}
 
-def read_casing(directory: str) -> bool | None:
-    """Returns `do_lower_case`, by default true; None if there are no settings.
+# The fields of `AddedToken` besides its content.
+_FLAGS = {"single_word", "lstrip", "rstrip", "normalized", "special"}
+
+# These classes do what `tokenizer.json` says.
+_ANY_CLASS = ("PreTrainedTokenizerFast", "TokenizersBackend")
+
+
+def read(directory: str) -> TokenizerSettings:
+    """Returns the settings in the files of a directory, or the defaults.
 
     Settings in `tokenizer_config.json` override those in `tokenizer.json`.
-    Warns of settings that are not supported. Raises `InputError` for settings
-    that are neither true nor false.
+    Raises `InputError` for damaged files, and for tokenizers other than BERT's.
     """
+    return _read(directory)[0]
+
+
+def read_with_vocab(directory: str) -> tuple[str | None, TokenizerSettings]:
+    """Returns the vocabulary and the settings in a Hugging Face directory.
+
+    The vocabulary is `vocab.txt`, or the same text from `tokenizer.json`, with
+    the added tokens at the end; None if there is neither file. Raises
+    `InputError` as `read` does, and if ids have gaps.
+    """
+    settings, ids = _read(directory)
+    path = os.path.join(directory, VOCAB)
     fast_path = os.path.join(directory, FAST)
-    path = os.path.join(directory, CONFIG)
-    config = json_files.read_if_exists(path)
     fast = json_files.read_if_exists(fast_path)
-    normalizer = json_files.get(fast, "normalizer", dict | None, fast_path)
-    settings = {}
-    for name, fast_name in _NORMALIZER.items():
-        if name in config:
-            settings[name] = json_files.get(config, name, bool | None, path)
-        elif normalizer and fast_name in normalizer:
-            settings[name] = json_files.get(
-                normalizer, fast_name, bool | None, fast_path
-            )
-    if not settings and not config:
-        return None
-    lower: bool = settings.get("do_lower_case") is not False
-    strips = settings.get("strip_accents")
-    if strips is not None:
-        warn_of_accents(directory, strips, "do_lower_case", lower)
-    if settings.get("tokenize_chinese_chars") is False:
-        logging.warning(
-            f"{directory}: `tokenize_chinese_chars` is false. In this "
-            "project, every Chinese character is a word, so some tokens will "
-            "differ.",
-        )
-    return lower
-
-
-def warn_of_accents(
-    where: str, strip_accents: bool, setting: str, lower: bool
-) -> None:
-    """Warns of a tokenizer whose `strip_accents` has no counterpart here."""
-    if strip_accents != lower:
-        logging.warning(
-            f"{where}: `strip_accents` is {strip_accents} with `{setting}` "
-            f"{lower}. This project strips accents if and only if it "
-            "lower-cases text, so some tokens will differ.",
-        )
+    if files.exists(path):
+        text = files.read_text(path)
+    elif fast:
+        text = "\n".join([*_learned_tokens(fast, fast_path), ""])
+    else:
+        return None, settings
+    learned = text.removesuffix("\n")
+    first = learned.count("\n") + 1
+    added = {token: number for token, number in ids.items() if number >= first}
+    if not added:
+        return text, settings
+    lines = _in_order(added, first, f"{directory}: the ids of added tokens")
+    settings = dataclasses.replace(settings, num_wordpieces=first)
+    return "\n".join([learned, *lines, ""]), settings
 
 
 def write(
-    directory: str, vocab: str | None, do_lower_case: bool | None, length: int
+    directory: str,
+    vocab: str | None,
+    settings: TokenizerSettings,
+    length: int | None = None,
 ) -> None:
-    """Writes the vocabulary and the casing of a model of `length` positions.
+    """Writes the vocabulary and the settings of a model of `length` positions.
 
     Nothing is written without a vocabulary.
     """
-    if vocab is None:
-        return
-    files.write_text(os.path.join(directory, VOCAB), vocab)
+    if vocab is not None:
+        files.write_text(os.path.join(directory, VOCAB), vocab)
+        config = config_text(vocab, settings, length)
+        files.write_text(os.path.join(directory, CONFIG), config)
+
+
+def config_text(
+    vocab: str, settings: TokenizerSettings, length: int | None = None
+) -> str:
+    """Returns the content of `tokenizer_config.json`."""
+    tokens = tokens_of(vocab)
+    settings.require_in(tokens, "vocab.txt")
+    ids = {token: number for number, token in enumerate(tokens)}
     config = {
         "tokenizer_class": "BertTokenizer",
-        "do_lower_case": do_lower_case,
-        "strip_accents": None,
-        "tokenize_chinese_chars": True,
+        "do_lower_case": settings.do_lower_case,
+        "strip_accents": settings.strip_accents,
+        "tokenize_chinese_chars": settings.tokenize_chinese_chars,
         "model_max_length": length,
+        "added_tokens_decoder": {
+            ids[token.content]: dataclasses.asdict(token)
+            for token in settings.added_tokens
+        },
+        "num_wordpieces": settings.num_wordpieces,
     }
-    json_files.write(os.path.join(directory, CONFIG), config, sort_keys=True)
+    for key in ("model_max_length", "added_tokens_decoder", "num_wordpieces"):
+        if not config[key]:
+            del config[key]
+    return json_files.to_text(config, sort_keys=True)
+
+
+def tokens_of(vocab: str) -> list[str]:
+    """Returns the tokens in the text of a vocabulary, in order of their ids."""
+    lines = vocab.removesuffix("\n").split("\n")
+    return [line.strip() for line in lines]
+
+
+class Settings(NamedTuple):
+    """The content of a JSON file, or an object in it."""
+
+    path: str
+    content: dict[str, Any]
+
+    @classmethod
+    def read(cls, directory: str, name: str) -> "Settings":
+        """Reads a file; a missing file is empty."""
+        path = os.path.join(directory, name)
+        return cls(path, json_files.read_if_exists(path))
+
+    def get(self, key: str, kind: Any) -> Any:
+        """Returns a value; raises `InputError` if it has another type."""
+        return json_files.get(self.content, key, kind, self.path)
+
+    def require(self, fixed: Mapping[str, Sequence[Any]]) -> None:
+        """Raises `InputError` if a setting is not as in BERT's tokenizer."""
+        for name, allowed in fixed.items() if self.content else ():
+            value: Any = self.content
+            for key in name.split("."):
+                value = value.get(key) if isinstance(value, dict) else None
+            if isinstance(value, dict):  # An `AddedToken`.
+                value = value.get("content")
+            if value not in allowed:
+                raise InputError(
+                    f"{self.path}: `{name}` must be {json.dumps(allowed[0])}, "
+                    f"as in BERT's tokenizer. Received: {json.dumps(value)}. "
+                    "Other tokenizers are not supported. Choose another model."
+                )
+
+    def tokens(self, key: str) -> Iterator["Settings"]:
+        """Yields the descriptions of the tokens in a list or an object."""
+        values = self.content.get(key)
+        if isinstance(values, dict):
+            values = [*values.values()]
+        listed = Settings(self.path, {key: values})
+        for value in listed.get(key, list | None) or ():
+            is_full = isinstance(value, dict)
+            yield Settings(self.path, value if is_full else {"content": value})
+
+
+def _read(directory: str) -> tuple[TokenizerSettings, dict[str, int]]:
+    """Returns the settings, and the ids that the files give to tokens."""
+    config, fast, special, model = (
+        Settings.read(directory, name)
+        for name in (CONFIG, FAST, _SPECIAL, "config.json")
+    )
+    named = config if config.content.get("tokenizer_class") else model
+    class_name = named.content.get("tokenizer_class")
+    if not (fast.content and class_name in _ANY_CLASS):
+        named.require(_CLASS)
+    config.require(_FIXED)
+    special.require(_FIXED)
+    fast.require(_FIXED_FAST)
+    values = fast.get("normalizer", dict | None) or {}
+    normalizer = Settings(fast.path, values)
+    lower, strips, has_chinese_words = (
+        config.get(name, bool | None)
+        if name in config.content
+        else normalizer.get(fast_name, bool | None)
+        for name, fast_name in _NORMALIZER.items()
+    )
+    if lower is None and (config.content or values):
+        lower = True  # The default of transformers.
+    legacy = Settings.read(directory, _ADDED)
+    tokens, ids = _added_tokens(
+        _described_tokens(special, config, fast, legacy)
+    )
+    limit = config.get("num_wordpieces", int | None)
+    settings = TokenizerSettings(
+        lower, strips, has_chinese_words is not False, tokens, limit
+    )
+    return settings, ids
+
+
+def _described_tokens(
+    special: Settings, config: Settings, fast: Settings, legacy: Settings
+) -> Iterator[Settings]:
+    """Yields descriptions of tokens; later ones override earlier ones."""
+    for file in (special, config):
+        for key in ("additional_special_tokens", "extra_special_tokens"):
+            for token in file.tokens(key):
+                yield token._replace(content={"special": True, **token.content})
+    for name, number in legacy.content.items():
+        yield Settings(legacy.path, {"content": name, "id": number})
+    yield from fast.tokens("added_tokens")
+    decoder = Settings(
+        config.path, config.get("added_tokens_decoder", dict | None) or {}
+    )
+    for key in decoder.content:
+        number = int(key) if key.isdecimal() else key
+        content = {**decoder.get(key, dict), "id": number}
+        yield Settings(config.path, content)
+
+
+def _added_tokens(
+    descriptions: Iterable[Settings],
+) -> tuple[tuple[AddedToken, ...], dict[str, int]]:
+    """Returns the added tokens except BERT's own, and the ids of all tokens."""
+    flags: dict[str, dict[str, bool]] = {}
+    ids: dict[str, int] = {}
+    for token in descriptions:
+        content = token.get("content", str)
+        names = token.content.keys() & _FLAGS
+        known = {name: token.get(name, bool) for name in names}
+        flags[content] = {**flags.get(content, {}), **known}
+        if "id" in token.content:
+            ids[content] = token.get("id", json_files.Amount)
+    tokens = []
+    for content in sorted(flags.keys() - _OF_BERT):
+        # The default of transformers.
+        normalized = not flags[content].get("special")
+        values = {"normalized": normalized, **flags[content]}
+        tokens.append(AddedToken(content, **values))
+    return tuple(tokens), ids
+
+
+def _learned_tokens(fast: dict[str, Any], path: str) -> list[str]:
+    """Returns the tokens of the model in `tokenizer.json`."""
+    model = json_files.get(fast, "model", dict, path)
+    vocab = json_files.get(model, "vocab", dict, path)
+    ids = {
+        token: json_files.get(vocab, token, json_files.Amount, path)
+        for token in vocab
+    }
+    return _in_order(ids, 0, f"{path}: the ids of the vocabulary")
+
+
+def _in_order(ids: dict[str, int], first: int, where: str) -> list[str]:
+    """Returns tokens in the order of their ids, as lines of `vocab.txt`.
+
+    Raises `InputError` for gaps between ids, and for line breaks in tokens.
+    """
+    if sorted(ids.values()) != list(range(first, first + len(ids))):
+        raise InputError(
+            f"{where} must be {first}, {first + 1}, ... without gaps, as the "
+            f"lines of vocab.txt. Received: {quoted(ids)}. Save the tokenizer "
+            "again, or pass --vocab_file."
+        )
+    for token in ids:
+        if "\n" in token or "\r" in token:
+            raise InputError(
+                f"{where} must be of tokens without line breaks. Received: "
+                f"{quoted(token)}."
+            )
+    return sorted(ids, key=ids.__getitem__)

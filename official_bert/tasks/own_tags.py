@@ -15,6 +15,7 @@ have CoNLL columns.
 """
 
 import dataclasses
+import functools
 import itertools
 import json
 import operator
@@ -33,7 +34,7 @@ from official_bert.runs import file_names
 from official_bert.tasks import conll, detection, own_texts
 from official_bert.tasks.conll import ConllData, Sentence
 from official_bert.tasks.task import shuffle_examples
-from official_bert.tokenization import alignment
+from official_bert.tokenization import BasicTokenizer, alignment
 
 # Usual names of columns, in lower case.
 _LISTS = ("tokens", "words")
@@ -49,10 +50,10 @@ _SPAN_KEYS = (
 )
 
 
-def split_text(text: str, do_lower_case: bool) -> Sentence:
-    """Splits a text like `BasicTokenizer`, but keeps its spelling."""
-    aligned = alignment.align(text, 0, do_lower_case)
-    offsets = [(spans[0][0], spans[-1][1]) for _, spans in aligned]
+def split_text(text: str, splitter: BasicTokenizer) -> Sentence:
+    """Splits a text into words, but keeps its spelling."""
+    aligned = alignment.align(text, splitter)
+    offsets = [(spans[0][0], spans[-1][1]) for _, spans, _ in aligned]
     words = [text[start:end] for start, end in offsets]
     return Sentence(words, None, words, text=text, offsets=offsets)
 
@@ -102,6 +103,10 @@ class OwnTags(ConllData):
 
     def path(self, split: str) -> str:
         return self.options.own_file(split)
+
+    @functools.cached_property
+    def _splitter(self) -> BasicTokenizer:
+        return BasicTokenizer(settings=self.options.model_files.settings)
 
     def paths(self, split: str) -> list[str]:
         return self.options.own_files(split)
@@ -277,7 +282,7 @@ class OwnTags(ConllData):
         if needs_tags and tagged is None:
             raise row.error(tags, "have tags or spans", tagged)
         if isinstance(cell, str):
-            sentence = split_text(cell, self.options.do_lower_case)
+            sentence = split_text(cell, self._splitter)
             if tagged is not None:
                 tagged = _tags_of_spans(row, tags, sentence, problems)
         elif isinstance(cell, list):

@@ -123,14 +123,12 @@ def _fingerprint(
     examples: Iterable[Any], settings: Any, tokenizer: Tokenizer
 ) -> str:
     """Returns a hash of everything that the records depend on."""
-    basic = tokenizer.basic_tokenizer
     digest = hashlib.sha256()
     for part in (
         _VERSION,
         unicodedata.unidata_version,  # Determines what is punctuation.
         settings,
-        basic.do_lower_case,
-        basic.never_split,
+        tokenizer.settings,
         list(tokenizer.vocab.items()),
         *examples,
     ):

@@ -47,7 +47,7 @@ from official_bert.tasks.task import (
     Task,
     TransformersModel,
 )
-from official_bert.tokenization import Tokenizer
+from official_bert.tokenization import BasicTokenizer, Tokenizer
 
 
 def make(options: RunClassifier) -> "TaggingTask":
@@ -74,7 +74,6 @@ def make(options: RunClassifier) -> "TaggingTask":
         token_column=options.token_column,
         tag_column=options.tag_column,
         text_column=text_column,
-        do_lower_case=options.do_lower_case,
         data=data,
     )
 
@@ -153,7 +152,7 @@ class TaggingTask(Task):
         token_column, tag_column: The CoNLL columns of the training data.
         text_column: The column of words or of the text in other files; "": one
             with a usual name.
-        do_lower_case: Whether the model is uncased, for splitting texts.
+        splitter: Splits texts into words.
     """
 
     labels: tuple[str, ...]
@@ -161,11 +160,14 @@ class TaggingTask(Task):
     token_column: Amount = 0
     tag_column: Annotated[int, range(-1, 2**31)] = -1
     text_column: str = ""
-    do_lower_case: bool = True
+    splitter: BasicTokenizer = dataclasses.field(
+        default_factory=BasicTokenizer, compare=False
+    )
 
     kind = "tagging"
     head_kind = "token_classification"
     serving = "tagging"
+    not_saved = (*Task.not_saved, "splitter")
     input_ending = "txt"
     baseline_name = "the most frequent tag of each word"
 
@@ -173,6 +175,10 @@ class TaggingTask(Task):
     def scheme(self) -> Scheme | None:
         """How the tags mark entities; None if they do not."""
         return entities.scheme_of(self.labels)
+
+    def with_tokenizer(self, tokenizer: Tokenizer) -> "TaggingTask":
+        splitter = tokenizer.basic_tokenizer
+        return dataclasses.replace(self, splitter=splitter)
 
     @property
     def main_metric(self) -> str:
@@ -335,12 +341,12 @@ class TaggingTask(Task):
         if isinstance(value, Sentence):  # Its tags may be unknown to the model.
             return dataclasses.replace(value, tags=None)
         if isinstance(value, str):
-            return own_tags.split_text(value, self.do_lower_case)
+            return own_tags.split_text(value, self.splitter)
         cells = value if isinstance(value, dict) else {"tokens": value}
         column, *_ = own_tags.word_columns(cells, self.text_column) or [""]
         words: Any = cells.get(column)
         if isinstance(words, str):
-            return own_tags.split_text(words, self.do_lower_case)
+            return own_tags.split_text(words, self.splitter)
         before, after = cells.get("before", []), cells.get("after", [])
         if not all(isinstance(part, list) for part in (before, words, after)):
             raise InputError(

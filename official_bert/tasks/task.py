@@ -346,6 +346,10 @@ class Task(abc.ABC):
         for name, text in (scores_file, table):
             files.write_text(os.path.join(directory, name), text)
 
+    def with_tokenizer(self, tokenizer: Tokenizer) -> "Task":
+        """Returns the task for predicting with a model's tokenizer."""
+        return self
+
     def with_predict_options(self, options: Predict) -> "Task":
         """Returns the task with values that flags of `predict.py` override."""
         return self

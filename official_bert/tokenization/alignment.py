@@ -17,17 +17,24 @@ spans       01 12    34        "c" is original[0:1], "!" is original[3:4]
 So from one span to the next, neither the start nor the end decreases.
 """
 
+from __future__ import annotations
+
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from official_bert.tokenization import characters
 from official_bert.tokenization.normalize import (
-    CLEAN,
-    ISOLATE_CASED,
-    ISOLATE_UNCASED,
+    ISOLATE,
+    STRIP,
     CharacterTable,
+    cleaning_table,
 )
+from official_bert.tokenization.settings import TokenizerSettings
+
+if TYPE_CHECKING:
+    from official_bert.tokenization.full_tokenizer import BasicTokenizer
 
 Span = tuple[int, int]
 Aligned = tuple[str, list[Span]]
@@ -35,38 +42,66 @@ Aligned = tuple[str, list[Span]]
 # Text between whitespace. VT, FF, U+001C to U+001F and U+0085, which Python
 # treats as whitespace, are removed before the text is split.
 CHUNK = re.compile(r"(?:\S|[\v\f\x1c-\x1f\x85])+")
+_CHUNK_OR_SPACE = re.compile(rf"({CHUNK.pattern})|\s")
 
 
-def align(text: str, offset: int, do_lower_case: bool) -> Iterator[Aligned]:
-    """Yields the words of `normalize`, with the spans of their characters.
+def align(
+    text: str, tokenizer: BasicTokenizer
+) -> Iterator[tuple[str, list[Span], bool]]:
+    """Yields the words of `BasicTokenizer`, with the spans of their characters.
 
-    `offset` is the position of the first character.
+    The third value says whether the word is an added token, with one span.
     """
-    for chunk in CHUNK.finditer(text):
-        start, end = offset + chunk.start(), offset + chunk.end()
-        spans = [(place, place + 1) for place in range(start, end)]
-        normalized, spans = _normalize(chunk.group(), spans, do_lower_case)
-        for word in re.finditer(r"\S+", normalized):
-            yield word.group(), spans[word.start() : word.end()]
+    for start, end, token in tokenizer.in_text.split(text):
+        if token:
+            yield token.content, [(start, end)], True
+            continue
+        folded, spans = _fold(text, start, end, tokenizer.settings)
+        for first, last, token in tokenizer.in_normalized.split(folded):
+            part, part_spans = folded[first:last], spans[first:last]
+            if token:
+                span = part_spans[0][0], part_spans[-1][1]
+                yield token.content, [span], True
+                continue
+            words, spans_of = _translate(part, part_spans, ISOLATE)
+            for word in re.finditer(r"\S+", words):
+                yield word.group(), spans_of[word.start() : word.end()], False
 
 
-def _normalize(text: str, spans: list[Span], do_lower_case: bool) -> Aligned:
+def _fold(
+    text: str, start: int, end: int, settings: TokenizerSettings
+) -> Aligned:
+    """Returns what `normalize.fold` makes of `text[start:end]`."""
+    parts: list[str] = []
+    spans: list[Span] = []
+    for chunk in _CHUNK_OR_SPACE.finditer(text, start, end):
+        part, part_spans = " ", [(n, n + 1) for n in range(*chunk.span())]
+        if chunk[1]:
+            part, part_spans = _fold_chunk(chunk[1], part_spans, settings)
+        parts.append(part)
+        spans += part_spans
+    return "".join(parts), spans
+
+
+def _fold_chunk(
+    text: str, spans: list[Span], settings: TokenizerSettings
+) -> Aligned:
     if text.isascii() and text.isalnum():  # Most words: only case may change.
-        return text.lower() if do_lower_case else text, spans
-    text, spans = _translate(text, spans, CLEAN)
-    if not do_lower_case:
-        return _translate(text, spans, ISOLATE_CASED)
-    # The lower case of a sigma depends on whether it ends a word, so the text
-    # is lower-cased as a whole. Lengths do not depend on the context.
-    spans = _spread(spans, map(str.lower, text))
-    text = text.lower()
+        return text.lower() if settings.is_uncased else text, spans
+    text, spans = _translate(text, spans, cleaning_table(settings))
+    if settings.is_uncased:
+        # The lower case of a sigma depends on whether it ends a word, so the
+        # text is lower-cased as a whole. Lengths do not depend on the context.
+        spans = _spread(spans, map(str.lower, text))
+        text = text.lower()
+    if not settings.strips_accents:
+        return text, spans
     parts = [unicodedata.normalize("NFD", char) for char in text]
     spans = _spread(spans, parts)
     text = unicodedata.normalize("NFD", text)
     is_in_order = text == "".join(parts)
     is_mark = characters.is_nonspacing_mark if is_in_order else _is_any_mark
-    spans = _join_marks(text, spans, is_mark)
-    return _translate(text, spans, ISOLATE_UNCASED)
+    return _translate(text, _join_marks(text, spans, is_mark), STRIP)
 
 
 def _translate(text: str, spans: list[Span], table: CharacterTable) -> Aligned:

@@ -1,13 +1,14 @@
 """The tokenizer of the 2018 release."""
 
+import dataclasses
 import os
-import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from official_bert.errors import InputError, listed
+from official_bert.errors import InputError
 from official_bert.tokenization import vocab
-from official_bert.tokenization.normalize import normalize
+from official_bert.tokenization.normalize import ISOLATE, fold, normalize
+from official_bert.tokenization.settings import TokenFinder, TokenizerSettings
 
 
 class FullTokenizer:
@@ -26,9 +27,11 @@ class FullTokenizer:
         never_split: Tokens that are kept whole wherever they occur in a text.
             By default there are none, as in the 2018 release, which splits
             "[MASK]" into "[", "mask", "]".
+        settings: All settings of the tokenizer, in place of `do_lower_case`.
 
     Attributes:
         vocab_file, do_lower_case: The arguments.
+        settings: The settings, with the added tokens of `never_split`.
         vocab: {token: id}.
         inv_vocab: {id: token}.
         basic_tokenizer: Splits text into words.
@@ -36,28 +39,30 @@ class FullTokenizer:
 
     Raises:
         InputError: The vocabulary cannot be read, or lacks a token of
-            `never_split`.
+            `never_split` or an added token.
     """
 
     def __init__(
         self,
         vocab_file: str | os.PathLike[str],
         do_lower_case: bool = True,
-        never_split: tuple[str, ...] = (),
+        never_split: Sequence[str] = (),
+        *,
+        settings: TokenizerSettings | None = None,
     ):
         self.vocab_file = os.fspath(vocab_file)
-        self.do_lower_case = do_lower_case
         self.vocab = vocab.load_vocab(vocab_file)
         self.inv_vocab = {index: token for token, index in self.vocab.items()}
-        self.basic_tokenizer = BasicTokenizer(do_lower_case, never_split)
-        self.wordpiece_tokenizer = WordpieceTokenizer(self.vocab)
-        missing = [token for token in never_split if token not in self.vocab]
-        if missing:
-            raise InputError(
-                "The tokens of `never_split` must be in the vocabulary. "
-                f"Received: {listed(missing)}, which are not. "
-                "Remove them, or add them to the vocabulary file."
-            )
+        self.basic_tokenizer = BasicTokenizer(
+            do_lower_case, never_split, settings=settings
+        )
+        self.settings = settings = self.basic_tokenizer.settings
+        self.do_lower_case = settings.is_uncased
+        settings.require_in(self.vocab, self.vocab_file)
+        words, limit = self.vocab, settings.num_wordpieces
+        if limit is not None:
+            words = {token: i for token, i in words.items() if i < limit}
+        self.wordpiece_tokenizer = WordpieceTokenizer(words)
 
     @classmethod
     def from_pretrained(
@@ -65,8 +70,9 @@ class FullTokenizer:
     ) -> "FullTokenizer":
         """Returns the tokenizer of a model; for `model` see `pretrained.find`.
 
-        `kwargs` are arguments of the constructor. Raises `InputError` if there
-        is no such model, or it has no vocabulary.
+        `kwargs` may contain `never_split`, and fields of `TokenizerSettings`
+        that differ from the model's. Raises `InputError` if there is no such
+        model, or it has no vocabulary.
         """
         from official_bert.sources import pretrained
 
@@ -76,14 +82,19 @@ class FullTokenizer:
                 f"{model} has neither vocab.txt nor tokenizer.json. Use "
                 "`FullTokenizer(vocab_file)`."
             )
-        defaults = {"do_lower_case": model_files.do_lower_case}
-        return cls(model_files.vocab_file, **(defaults | kwargs))
+        never_split = kwargs.pop("never_split", ())
+        settings = dataclasses.replace(model_files.settings, **kwargs)
+        return cls(
+            model_files.vocab_file, never_split=never_split, settings=settings
+        )
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """Returns the tokens of `text`."""
         tokens: list[str] = []
-        for word in self.basic_tokenizer.tokenize(text):
-            tokens.extend(self.wordpiece_tokenizer.tokenize(word))
+        for words, is_added in self.basic_tokenizer.split(text):
+            for word in words if not is_added else ():
+                tokens.extend(self.wordpiece_tokenizer.tokenize(word))
+            tokens += words if is_added else ()
         return tokens
 
     def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
@@ -108,41 +119,56 @@ class BasicTokenizer:
     """
 
     def __init__(
-        self, do_lower_case: bool = True, never_split: tuple[str, ...] = ()
+        self,
+        do_lower_case: bool = True,
+        never_split: Sequence[str] = (),
+        *,
+        settings: TokenizerSettings | None = None,
     ):
-        if isinstance(never_split, str) or any(
-            token.split() != [token] for token in never_split
-        ):
-            raise InputError(
-                "`never_split` must be a sequence of tokens without "
-                f"whitespace. Received: {never_split!r}. "
-                "Pass a tuple such as ('[MASK]',)."
-            )
-        self.do_lower_case = do_lower_case
-        self.never_split = tuple(never_split)
-        by_length = sorted(map(re.escape, never_split), key=len, reverse=True)
-        self._pattern = re.compile(f"({'|'.join(by_length)})")
+        settings = settings or TokenizerSettings(do_lower_case)
+        self.settings = settings = settings.keeping(never_split)
+        self.do_lower_case = settings.is_uncased
+        tokens = settings.added_tokens
+        # Added tokens are first looked for in the text, then in what remains of
+        # it after normalization.
+        self.in_text = TokenFinder(
+            (token.content, token) for token in tokens if not token.normalized
+        )
+        self.in_normalized = TokenFinder(
+            (fold(token.content, settings), token)
+            for token in tokens
+            if token.normalized
+        )
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """Returns the words of `text`."""
-        words: list[str] = []
-        for part, is_token in self.split(text):
-            if is_token:
-                words.append(part)
-            else:
-                words += normalize(part, self.do_lower_case).split()
-        return words
+        return [word for words, _ in self.split(text) for word in words]
 
-    def split(self, text: str | bytes) -> list[tuple[str, bool]]:
-        """Returns the parts of a text, and whether each is in `never_split`.
+    def split(self, text: str | bytes) -> Iterator[tuple[list[str], bool]]:
+        """Yields the words of the parts of a text.
+
+        The second value says whether the only word is an added token.
 
         ```
-        "a [MASK]. b" -> ("a ", False), ("[MASK]", True), (". b", False)
+        "a [MASK]. b" -> ["a"], False; ["[MASK]"], True; [".", "b"], False
         ```
         """
         text = convert_to_unicode(text)
-        parts = self._pattern.split(text) if self.never_split else [text]
-        return [(part, part in self.never_split) for part in parts]
+        for start, end, token in self.in_text.split(text):
+            part = text[start:end]
+            if token:
+                yield [token.content], True
+            elif not self.in_normalized.tokens:
+                yield normalize(part, self.settings).split(), False
+            else:
+                yield from self._split_normalized(fold(part, self.settings))
+
+    def _split_normalized(self, text: str) -> Iterator[tuple[list[str], bool]]:
+        for start, end, token in self.in_normalized.split(text):
+            if token:
+                yield [token.content], True
+            else:
+                yield text[start:end].translate(ISOLATE).split(), False
 
 
 class WordpieceTokenizer:

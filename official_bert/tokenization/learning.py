@@ -17,6 +17,7 @@ from official_bert.tokenization.full_tokenizer import (
     WordpieceTokenizer,
 )
 from official_bert.tokenization.normalize import count_signs
+from official_bert.tokenization.settings import UNCASED, TokenizerSettings
 from official_bert.tokenization.vocab import warn_of_removed_signs
 
 # Longer words are unknown with any vocabulary.
@@ -30,18 +31,18 @@ _MIN_ALPHABET, _COVERAGE = 1000, 0.9999
 
 
 def count_words(
-    lines: Iterable[str], do_lower_case: bool = True
+    lines: Iterable[str], settings: TokenizerSettings = UNCASED
 ) -> Counter[str]:
     """Counts the words of a text, as split by `BasicTokenizer`.
 
-    Warns if lower-casing removes signs that distinguish words.
+    Warns if signs that distinguish words are removed with the accents.
     """
-    tokenizer = BasicTokenizer(do_lower_case)
+    tokenizer = BasicTokenizer(settings=settings)
     words: Counter[str] = Counter()
     num_signs = num_characters = 0
     for line in lines:
         words.update(tokenizer.tokenize(line))
-        if do_lower_case:
+        if settings.strips_accents:
             num_signs += count_signs(line)
             num_characters += len(line)
     warn_of_removed_signs(num_signs, num_characters)

@@ -8,9 +8,12 @@ lower-cased and decomposed first and split into words last:
 text        "Ça coûte 5$, 北京!"
 CLEAN       "Ça coûte 5$,  北  京 !"        removes, and isolates Chinese
 lower, NFD  "c̦a cou^te 5$,  北  京 !"        (accents drawn as characters)
-ISOLATE     "ca coute 5 $  ,   北  京  ! "  strips accents, isolates punctuation
+STRIP       "ca coute 5$,  北  京 !"        removes accents
+ISOLATE     "ca coute 5 $  ,   北  京  ! "  isolates punctuation
 split       ["ca", "coute", "5", "$", ",", "北", "京", "!"]
 ```
+
+Lower-casing and removing accents (NFD and STRIP) are optional.
 """
 
 import re
@@ -19,6 +22,7 @@ import unicodedata
 from collections.abc import Callable
 
 from official_bert.tokenization import characters
+from official_bert.tokenization.settings import TokenizerSettings
 
 
 class CharacterTable(dict[int, str]):
@@ -41,8 +45,10 @@ class CharacterTable(dict[int, str]):
 
 
 CLEAN = CharacterTable(characters.is_removed, characters.is_chinese)
-ISOLATE_CASED = CharacterTable(lambda _: False, characters.is_punctuation)
-ISOLATE_UNCASED = CharacterTable(
+CLEAN_ONLY = CharacterTable(characters.is_removed, lambda _: False)
+STRIP = CharacterTable(characters.is_nonspacing_mark, lambda _: False)
+ISOLATE = CharacterTable(lambda _: False, characters.is_punctuation)
+STRIP_AND_ISOLATE = CharacterTable(
     characters.is_nonspacing_mark, characters.is_punctuation
 )
 _WITHOUT_SIGNS = CharacterTable(characters.has_sign, lambda _: False)
@@ -51,19 +57,41 @@ _ASCII_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _ASCII_PUNCTUATION = tuple((char, f" {char} ") for char in string.punctuation)
 
 
-def normalize(text: str, do_lower_case: bool) -> str:
+def normalize(text: str, settings: TokenizerSettings) -> str:
     """Separates the words of a text by whitespace, for `str.split`.
 
     Chinese has no spaces between words, so every Chinese character becomes a
     word, in models for all languages.
     """
     if text.isascii():
-        return _normalize_ascii(text, do_lower_case)
-    text = text.translate(CLEAN)
-    if not do_lower_case:
-        return text.translate(ISOLATE_CASED)
-    text = unicodedata.normalize("NFD", text.lower())
-    return text.translate(ISOLATE_UNCASED)
+        return _normalize_ascii(text, settings.is_uncased)
+    text = _decompose(text, settings)
+    is_stripped = settings.strips_accents
+    return text.translate(STRIP_AND_ISOLATE if is_stripped else ISOLATE)
+
+
+def fold(text: str, settings: TokenizerSettings) -> str:
+    """Normalizes a text, without separating punctuation.
+
+    Added tokens that are `normalized` are found in this text.
+    """
+    text = _decompose(text, settings)
+    text = text.translate(STRIP) if settings.strips_accents else text
+    return re.sub(r"\s", " ", text)
+
+
+def cleaning_table(settings: TokenizerSettings) -> CharacterTable:
+    """Returns the table of the first step."""
+    return CLEAN if settings.tokenize_chinese_chars else CLEAN_ONLY
+
+
+def _decompose(text: str, settings: TokenizerSettings) -> str:
+    text = text.translate(cleaning_table(settings))
+    if settings.is_uncased:
+        text = text.lower()
+    if settings.strips_accents:
+        text = unicodedata.normalize("NFD", text)
+    return text
 
 
 def count_signs(text: str) -> int:

@@ -8,8 +8,11 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from official_bert.tokenization.alignment import Aligned, Span, align
-from official_bert.tokenization.full_tokenizer import FullTokenizer
+from official_bert.tokenization.alignment import Span, align
+from official_bert.tokenization.full_tokenizer import (
+    FullTokenizer,
+    convert_to_unicode,
+)
 
 if TYPE_CHECKING:  # `--help` does not need NumPy.
     import numpy as np
@@ -86,23 +89,26 @@ class Tokenizer(FullTokenizer):
         """
         tokens: list[str] = []
         spans: list[Span] = []
-        offset = 0
-        for part, is_token in self.basic_tokenizer.split(text):
-            end = offset + len(part)
-            words: Iterable[Aligned] = [(part, [(offset, end)])]
-            if not is_token:
-                words = align(part, offset, self.do_lower_case)
-            for word, char_spans in words:
+        for word, char_spans, is_added in align(
+            convert_to_unicode(text), self.basic_tokenizer
+        ):
+            word_tokens = [word]
+            if not is_added:
                 word_tokens = self.wordpiece_tokenizer.tokenize(word)
-                tokens += word_tokens
-                spans += _token_spans(word_tokens, char_spans)
-            offset = end
+            tokens += word_tokens
+            spans += _token_spans(word_tokens, char_spans)
         return tokens, spans
 
     def _pack(self, text: str | bytes) -> bytes:
         """Returns the token ids of a text as the bytes of int32."""
-        words = self.basic_tokenizer.tokenize(text)
-        return b"".join(map(self._ids_of_word.__getitem__, words))
+        packed: list[bytes] = []
+        for words, is_added in self.basic_tokenizer.split(text):
+            if is_added:
+                ids = self.convert_tokens_to_ids(words)
+                packed.append(array.array("i", ids).tobytes())
+            else:
+                packed += map(self._ids_of_word.__getitem__, words)
+        return b"".join(packed)
 
 
 class _PackedIds(dict[str, bytes]):

@@ -8,14 +8,14 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from official_bert.config import BertConfig
-from official_bert.errors import InputError, bullet_list
+from official_bert.errors import InputError, bullet_list, listed
 from official_bert.io import files
 from official_bert.options import FinetuningOptions, RunPretraining
 from official_bert.options.training import TrainingOptions
 from official_bert.runs import checkpoints, file_names
 from official_bert.runs.directory import RunDirectory
 from official_bert.runs.record import RunRecord, fingerprints_of
-from official_bert.sources import formats, task_file
+from official_bert.sources import formats, task_file, tokenizer_files
 from official_bert.sources.heads import POOLING_KEY
 
 # Keys of the config that may change when a run resumes.
@@ -97,16 +97,32 @@ def _require_same_model(
                     f"as in {config_file}. Received: {now!r}. Use another "
                     "--output_dir for another model."
                 )
-    vocab_file = options.vocab_file
-    if not vocab_file or not directory.has(file_names.VOCAB):
-        return
-    earlier_vocab = directory.file(file_names.VOCAB)
-    if options.model_files.vocab != files.read_text(earlier_vocab):
-        raise InputError(
-            f"{vocab_file}: differs from {earlier_vocab}, the vocabulary of "
-            "the model in --output_dir. Use another --output_dir for another "
-            "vocabulary."
-        )
+    for name, text in _tokenizer_texts(options).items():
+        path = directory.file(name)
+        stored = files.read_text(path) if directory.has(name) else text
+        if text != stored:
+            known = {*stored.split("\n")}
+            new = [line for line in text.split("\n") if line not in known]
+            raise InputError(
+                f"{options.vocab_file}: the tokenizer must be that of the "
+                f"model in --output_dir, as in {path}. Received: {listed(new)}."
+                " Use another --output_dir for another tokenizer."
+            )
+
+
+def _tokenizer_texts(
+    options: RunPretraining | FinetuningOptions,
+) -> dict[str, str]:
+    """Returns {name: text} of the tokenizer's files in a run directory."""
+    if not options.vocab_file:
+        return {}
+    vocab = options.model_files.vocab
+    settings = options.model_files.settings
+    texts = {file_names.VOCAB: vocab}
+    if settings.do_lower_case is not None:
+        config = tokenizer_files.config_text(vocab, settings)
+        texts[tokenizer_files.CONFIG] = config
+    return texts
 
 
 def _require_same_task(options: TrainingOptions, task: dict[str, Any]) -> None:
@@ -207,9 +223,7 @@ def write_run_files(
     directory.write_record(
         RunRecord(options.command, values, fingerprints_of(paths), num_steps)
     )
-    texts = {**model_files}
-    if options.vocab_file:
-        texts[file_names.VOCAB] = options.model_files.vocab
+    texts = {**model_files, **_tokenizer_texts(options)}
     for name, text in texts.items():
         files.write_text(directory.file(name), text)
 

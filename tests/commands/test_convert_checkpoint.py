@@ -6,6 +6,8 @@ import pytest
 from safetensors.numpy import load_file
 from support import command_lines
 from support.conversions import (
+    VOCAB,
+    arrays_of,
     assert_arrays,
     assert_equal_files,
     change_json,
@@ -19,8 +21,10 @@ from support.run_outputs import read_json
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
 from official_bert.options import ConvertCheckpoint
+from official_bert.sources import converter, pretrained
 from official_bert.sources.formats.huggingface import weights as hf_weights
 from official_bert.sources.formats.tf1 import checkpoint as tf1
+from official_bert.tokenization import Tokenizer
 
 TEXT_TASK = {
     "kind": "text",
@@ -77,13 +81,11 @@ def test_classifier_and_labels_survive_a_round_trip(tmp_path, has_task_file):
     assert answers(back) == answers(tmp_path / "a")
 
 
-def test_model_card_has_license_usage_metrics_and_given_text(tmp_path):
+def test_model_card_has_usage_metrics_and_given_text(tmp_path):
     finetuned(tmp_path / "a")
     first = (to_hf(tmp_path / "a", name="b") / "README.md").read_text()
-    assert first.startswith("---\nlicense: apache-2.0\n")
     assert 'BertForSequenceClassification.from_pretrained("b")' in first
     assert "Labels: no, perhaps, yes." in first
-    assert "\n```\n\n## License" in first
     results = "eval_accuracy = 0.75\nglobal_step = 7\n"
     (tmp_path / "a" / "eval_results.txt").write_text(results)
     text = tmp_path / "text.md"
@@ -92,6 +94,24 @@ def test_model_card_has_license_usage_metrics_and_given_text(tmp_path):
     second = (hf / "README.md").read_text()
     assert "\n```\n\n## Data\n\n{{ name }}\n\n## Metrics\n" in second
     assert "\n| eval_accuracy | 0.75 |\n| global_step | 7 |\n" in second
+
+
+def test_model_card_names_a_license_only_if_it_is_known(tmp_path):
+    finetuned(tmp_path / "a")
+
+    def card(name, **flags):
+        return (
+            to_hf(tmp_path / "a", name=name, **flags) / "README.md"
+        ).read_text()
+
+    assert "icense" not in card("b")
+    assert card("c", license="mit").startswith("---\nlicense: mit\n")
+    own = "---\ntags:\n- bert\nlicense: cc-by-4.0\n---\nlicense: mit\n"
+    (tmp_path / "a" / "README.md").write_text(own)
+    assert card("d").startswith("---\nlicense: cc-by-4.0\n")
+    assert card("e", license="mit").startswith("---\nlicense: mit\n")
+    (tmp_path / "a" / "README.md").write_text("# Model\nlicense: mit\n")
+    assert "icense" not in card("f")
 
 
 def test_float16_holds_the_nearest_weights_or_is_an_error(tmp_path, capsys):
@@ -125,32 +145,96 @@ def test_first_position_embeddings_are_repeated(tmp_path):
         to_hf(tmp_path / "a", name="c", repeat_positions=999)
 
 
-@pytest.mark.parametrize("is_fast", [False, True])
-def test_added_tokens_follow_the_vocabulary(tmp_path, caplog, is_fast):
-    """In the files that old and new versions of `save_pretrained` write."""
+def test_ids_of_added_tokens_must_follow_the_vocabulary(tmp_path):
     released(tmp_path / "a", "encoder")
     hf = to_hf(tmp_path / "a")
     *learned, last = (hf / "vocab.txt").read_text().split()
     (hf / "vocab.txt").write_text("\n".join(learned))
-
-    def add(number):
-        special = {"content": learned[0], "id": 0}
-        tokens = [special, {"content": last, "id": number}]
-        name, added = "added_tokens.json", {last: number}
-        if is_fast:
-            name, added = "tokenizer.json", {"added_tokens": tokens}
-        (hf / name).write_text(json.dumps(added))
-
-    add(len(learned))
+    (hf / "added_tokens.json").write_text(json.dumps({last: len(learned)}))
     to_tf1(hf)
     assert_equal_files(tmp_path / "a", tmp_path / "b", "vocab.txt")
-    assert f"1 added tokens, such as {last!r}" in caplog.text
-    add(len(learned) + 1)
+    (hf / "added_tokens.json").write_text(json.dumps({last: len(learned) + 1}))
     with pytest.raises(InputError, match=f"{hf}.*{last!r}: {len(learned) + 1}"):
         to_tf1(hf, "c")
-    add("7")
-    with pytest.raises(InputError, match=r"must be an int.* '7'"):
-        to_tf1(hf, "c")
+
+
+def test_settings_of_the_tokenizer_survive_a_round_trip(tmp_path):
+    arrays = released(tmp_path / "a", "masked_lm")
+    flags = {"never_split": "b,[MASK]", "strip_accents": "false"}
+    hf = to_hf(tmp_path / "a", **flags)
+    change_json(hf / "tokenizer_config.json", tokenize_chinese_chars=False)
+    *learned, last = (hf / "vocab.txt").read_text().split()
+    (hf / "vocab.txt").write_text("\n".join([*learned, ""]))
+    (hf / "added_tokens.json").write_text(json.dumps({last: len(learned)}))
+    tf1_folder = to_tf1(hf)
+    assert_arrays(tf1_folder, arrays)
+    back = to_hf(tf1_folder, name="back")
+    assert_equal_files(hf, back, "vocab.txt")
+    found = [pretrained.find(str(f)).settings for f in (hf, tf1_folder, back)]
+    assert found[0] == found[1] == found[2]
+    contents = [token.content for token in found[0].added_tokens]
+    assert (contents, found[0].num_wordpieces) == (["b", last], len(learned))
+    assert found[0].strip_accents is False
+    assert found[0].tokenize_chinese_chars is False
+    for folder in (hf, tf1_folder, back):
+        tokenizer = Tokenizer.from_pretrained(folder)
+        tokens = ["a", "b", "[UNK]", last, "[UNK]"]
+        assert tokenizer.tokenize(f"abé{last}中a") == tokens
+
+
+@pytest.mark.parametrize("to", ["tf1", "huggingface", "openvino"])
+def test_weights_of_new_tokens_are_means_over_their_tokens_today(
+    tmp_path, caplog, to
+):
+    """In a model with two rows that no token of the vocabulary uses."""
+    size = len(VOCAB) + 2
+    arrays = released(tmp_path / "a", "masked_lm", vocab_size=size)
+    new = tmp_path / "new.txt"
+    new.write_text("[AB]\n\nAbc\ncab\nb中b\n")
+    flags = {"input": tmp_path / "a", "to": to, "add_tokens": new}
+    out = convert(output=tmp_path / "b", **flags)
+    ids = {token: number for number, token in enumerate(VOCAB)}
+    unknown = ids["[UNK]"]
+    # Only "a", "b", "c" are tokens; words of several characters are unknown.
+    parts = [[unknown] * 3, [unknown], [unknown], [ids["b"], unknown, ids["b"]]]
+    assert "[AB], abc, cab, b中b are those of [UNK]" in caplog.text
+    tokens = [*VOCAB, "[AB]", "abc", "cab", "b中b"]
+    tokenizer = Tokenizer.from_pretrained(out)
+    assert list(tokenizer.vocab) == tokens
+    text = "[AB]abc ABC [ab]"
+    expected = ["[AB]", "abc", "abc", "[UNK]", "[UNK]", "[UNK]"]
+    assert tokenizer.tokenize(text) == expected
+    if to == "openvino":
+        return
+    folder = out if to == "tf1" else to_tf1(out, "c")
+    found = arrays_of(folder)
+    for name, array in arrays.items():
+        rows = array
+        if name in converter._PER_TOKEN:
+            means = [array[part].mean(axis=0) for part in parts]
+            rows = np.concatenate([array[: len(VOCAB)], means])
+        np.testing.assert_array_equal(found[name], rows)
+
+
+@pytest.mark.parametrize("line", ["a", "A", "##x", "x  y", "\u200b"])
+def test_line_that_is_no_new_token_is_an_error(tmp_path, line):
+    released(tmp_path / "a", "encoder")
+    (tmp_path / "new.txt").write_text(f"xyz\n{line}\n")
+    with pytest.raises(InputError, match=r"one word or marker .*--never_split"):
+        to_tf1(tmp_path / "a", add_tokens=tmp_path / "new.txt")
+    assert not (tmp_path / "b").exists()
+
+
+def test_files_of_other_libraries_are_reported(tmp_path, caplog):
+    released(tmp_path / "a", "encoder")
+    hf = to_hf(tmp_path / "a")
+    assert "not converted" not in caplog.text
+    names = ["1_Pooling", "modules.json", "sentence_bert_config.json"]
+    for name in names[1:]:
+        (hf / name).write_text("{}")
+    (hf / names[0]).mkdir()
+    to_tf1(hf)
+    assert f"{', '.join(names)} are not converted" in caplog.text
 
 
 def test_skip_without_a_match_is_reported(tmp_path, caplog):

@@ -14,16 +14,23 @@ from official_bert.errors import InputError
 from official_bert.export.graph_normalizer import decode
 from official_bert.export.graph_tokenizer import GraphTokenizer
 from official_bert.tokenization import BasicTokenizer, FullTokenizer, Tokenizer
+from official_bert.tokenization.settings import AddedToken, TokenizerSettings
 
 pytestmark = pytest.mark.slow
 
 SPECIAL = ["[UNK]", "[CLS]", "[SEP]"]
+ADDED = tuple(map(AddedToken, ["[E1]", "a b", "éa", "é", "[CLS]"]))
 BOTH_CASINGS = pytest.mark.parametrize("do_lower_case", [True, False])
 
 
 @pytest.fixture
 def vocab_file(make_vocab):
-    return make_vocab(*SPECIAL, *odd_texts.TOKENS)
+    added = [token.content for token in ADDED]
+    return make_vocab(*SPECIAL, *odd_texts.TOKENS, *added)
+
+
+def make(vocab_file, do_lower_case):
+    return GraphTokenizer(FullTokenizer(vocab_file, do_lower_case))
 
 
 def assert_equal_ids(tokenizer, texts, expected):
@@ -37,11 +44,11 @@ def assert_as_reference(vocab_file, do_lower_case, texts):
     reference = FullTokenizer(vocab_file, do_lower_case)
     tokens = map(reference.tokenize, texts)
     ids = list(map(reference.convert_tokens_to_ids, tokens))
-    assert_equal_ids(GraphTokenizer(vocab_file, do_lower_case), texts, ids)
+    assert_equal_ids(GraphTokenizer(reference), texts, ids)
 
 
 def assert_same_words(vocab_file, do_lower_case, texts):
-    tokenizer = GraphTokenizer(vocab_file, do_lower_case)
+    tokenizer = make(vocab_file, do_lower_case)
     reference = BasicTokenizer(do_lower_case)
     words = tokenizer.split(decode(tf.constant(texts)))
     words = tf.RaggedTensor.from_value_rowids(
@@ -60,7 +67,7 @@ def tokenize_with_offsets(tokenizer, texts):
 @of_vocabularies("uncased", "multi_cased", "chinese")
 def test_tokens_equal_the_recorded_ones(recorded_tokens):
     records, name, vocab_file, do_lower_case = recorded_tokens
-    tokenizer = GraphTokenizer(vocab_file, do_lower_case)
+    tokenizer = make(vocab_file, do_lower_case)
     texts, expected = [], []
     for record in records:
         try:
@@ -107,7 +114,7 @@ def test_sigma_is_final_as_in_python(vocab_file):
 @pytest.mark.parametrize("letter", ["a", "ж", "\u1c80", "\U00010428"])
 def test_words_have_up_to_200_characters_not_bytes(make_vocab, letter):
     vocab_file = make_vocab(*SPECIAL, letter, f"##{letter}")
-    tokenizer = GraphTokenizer(vocab_file, False)
+    tokenizer = make(vocab_file, False)
 
     ids, starts, limits = tokenize_with_offsets(
         tokenizer, [letter * 200, letter * 201 + " a"]
@@ -125,7 +132,7 @@ def test_vocabulary_may_have_blank_and_equal_lines(make_vocab):
     # Also a token with a space, "##" alone, and a private-use character.
     tokens = ["", "a", "##", "b c", *SPECIAL, "a", "##a", ""]
     vocab_file = make_vocab(*tokens, "\ue000", "#", "##[")
-    assert GraphTokenizer(vocab_file, False).vocab["a"] == 7
+    assert make(vocab_file, False).vocab["a"] == 7
 
     words = "a aa b c ##a # a#a [ a[ \ue000 " + "a" * 201
     assert_as_reference(vocab_file, False, [words, "", "\ue001 \ue000a"])
@@ -134,18 +141,37 @@ def test_vocabulary_may_have_blank_and_equal_lines(make_vocab):
 def test_token_that_is_too_long_is_an_error(make_vocab):
     vocab_file = make_vocab(*SPECIAL, "\u0e01" * 100)
     with pytest.raises(InputError, match=r"at most 256 bytes.*--noexport_text"):
-        GraphTokenizer(vocab_file, True)
+        make(vocab_file, True)
+
+
+@pytest.mark.parametrize("flag", ["normalized", "single_word"])
+def test_added_token_that_the_graph_cannot_find_is_an_error(vocab_file, flag):
+    token = AddedToken("[E1]", **{flag: True})
+    settings = TokenizerSettings(added_tokens=(token,))
+    tokenizer = FullTokenizer(vocab_file, settings=settings)
+    with pytest.raises(InputError, match=f"{flag}=True.*--noexport_text"):
+        GraphTokenizer(tokenizer)
 
 
 # In small batches, not all texts take the slower branches.
 @pytest.mark.parametrize(("num_texts", "batch_size"), [(3000, 3000), (60, 2)])
-@BOTH_CASINGS
+@pytest.mark.parametrize(
+    "settings",
+    [
+        TokenizerSettings(True),
+        TokenizerSettings(False),
+        TokenizerSettings(True, strip_accents=False),
+        TokenizerSettings(False, True, tokenize_chinese_chars=False),
+        TokenizerSettings(True, added_tokens=ADDED, num_wordpieces=26),
+    ],
+)
 def test_tokens_and_spans_of_random_texts_equal_the_reference(
-    vocab_file, do_lower_case, num_texts, batch_size
+    vocab_file, settings, num_texts, batch_size
 ):
-    texts = odd_texts.random_texts(num_texts)
-    tokenizer = GraphTokenizer(vocab_file, do_lower_case)
-    reference = Tokenizer(vocab_file, do_lower_case)
+    added = [token.content for token in settings.added_tokens]
+    texts = odd_texts.random_texts(num_texts, *added * 2)
+    reference = Tokenizer(vocab_file, settings=settings)
+    tokenizer = GraphTokenizer(reference)
     for first in range(0, num_texts, batch_size):
         batch = texts[first : first + batch_size]
         results = tokenize_with_offsets(tokenizer, batch)
@@ -160,7 +186,7 @@ def test_tokens_and_spans_of_random_texts_equal_the_reference(
 
 
 def test_outputs_are_grouped_by_text_and_word(vocab_file):
-    tokenizer = GraphTokenizer(vocab_file, True)
+    tokenizer = make(vocab_file, True)
     texts = tf.constant(["abbc a! ", "", "\u0301 x"])
 
     words = tokenizer.tokenize_words(texts)

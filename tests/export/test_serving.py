@@ -237,7 +237,7 @@ def test_served_answers_equal_predictions(name, tmp_path):
 def test_answer_is_cut_at_the_bounds_of_its_tokens(
     make_vocab, context, first, last, answer
 ):
-    tokenizer = GraphTokenizer(make_vocab(*TOKENS), True)
+    tokenizer = GraphTokenizer(Tokenizer(make_vocab(*TOKENS)))
     ids, starts, limits = (
         by_word.merge_dims(1, 2)[0]
         for by_word in tokenizer.tokenize_words_with_offsets([context])

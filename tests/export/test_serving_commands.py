@@ -80,14 +80,21 @@ def test_squad_model_is_exported_with_new_decoding_options(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("max_seq_length", 12), ("do_lower_case", False)]
+    ("name", "value"),
+    [
+        *[("max_seq_length", 12), ("do_lower_case", False)],
+        *[("strip_accents", "false"), ("never_split", "good")],
+    ],
 )
 def test_export_with_options_unlike_training_is_an_error(tmp_path, name, value):
     trained = {"kind": "text", "max_seq_length": 16, "do_lower_case": True}
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "task.json").write_text(json.dumps(trained))
+    flags = {"strip_accents": "auto", "never_split": ""}
+    record = json.dumps({"options": flags})
+    (tmp_path / "out" / "train_options.json").write_text(record)
     options(tmp_path)
-    message = f"{name}.* {trained[name]} in .*task.json"
+    message = f"{name}.* {(trained | flags)[name]!r} in .*out"
     with pytest.raises(InputError, match=message):
         options(tmp_path, **{name: value})
 

@@ -6,7 +6,7 @@ from support import SPECIAL, write_vocab
 from official_bert.export import graph_packing, tfhub_preprocessor
 from official_bert.export.graph_tokenizer import GraphTokenizer
 from official_bert.inputs.text_inputs import SpecialIds
-from official_bert.tokenization import load_vocab
+from official_bert.tokenization import FullTokenizer, load_vocab
 
 pytestmark = pytest.mark.slow
 
@@ -25,9 +25,8 @@ def vocab_file(tmp_path_factory):
 @pytest.fixture(scope="module")
 def path(tmp_path_factory, vocab_file):
     path = str(tmp_path_factory.mktemp("exported") / "preprocessor")
-    tfhub_preprocessor.export(
-        path, vocab_file, do_lower_case=True, seq_length=12
-    )
+    tokenizer = FullTokenizer(vocab_file)
+    tfhub_preprocessor.export(path, tokenizer, seq_length=12)
     return path
 
 
@@ -37,7 +36,7 @@ def preprocessor(path):
 
 
 def test_tokens_and_spans_are_those_of_the_tokenizer(preprocessor, vocab_file):
-    tokenizer = GraphTokenizer(vocab_file, do_lower_case=True)
+    tokenizer = GraphTokenizer(FullTokenizer(vocab_file))
     expected = tokenizer.tokenize_words_with_offsets(tf.constant(TEXTS))
 
     found = preprocessor.tokenize_with_offsets(TEXTS)

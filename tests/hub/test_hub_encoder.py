@@ -11,7 +11,7 @@ from support import hub_modules, recorded
 from official_bert.errors import InputError
 from official_bert.export import tfhub_preprocessor
 from official_bert.hub import HubBert, HubEncoder
-from official_bert.tokenization import load_vocab
+from official_bert.tokenization import FullTokenizer, load_vocab
 from official_bert.training import distribution
 
 pytestmark = pytest.mark.slow
@@ -178,9 +178,8 @@ def test_tutorial_of_tensorflow_fine_tunes_all_weights(path, tmp_path):
     texts = ["Good cat", "bad cat cat", "good good", "Bad!", "cat good", "bad"]
     preprocessor = str(tmp_path / "preprocessor")
     vocab_file = str(pathlib.Path(path).parent / "vocab.txt")
-    tfhub_preprocessor.export(
-        preprocessor, vocab_file, do_lower_case=True, seq_length=8
-    )
+    tokenizer = FullTokenizer(vocab_file)
+    tfhub_preprocessor.export(preprocessor, tokenizer, seq_length=8)
     text = tf_keras.layers.Input(shape=(), dtype=tf.string, name="text")
     inputs = hub.KerasLayer(preprocessor, name="preprocessing")(text)
     assert inputs["input_word_ids"].shape.as_list() == [None, 8]

@@ -173,7 +173,11 @@ def test_vocabulary_is_read_from_tokenizer_json(models):
     with pytest.raises(InputError, match=r"neither vocab\.txt"):
         Tokenizer.from_pretrained("model")
     tokens = {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "hello": 3}
-    content = {"model": {"type": "WordPiece", "vocab": tokens}}
+    content = {
+        "model": {"type": "WordPiece", "vocab": tokens},
+        "normalizer": {"type": "BertNormalizer"},
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+    }
     pathlib.Path("model/tokenizer.json").write_text(json.dumps(content))
     assert Tokenizer.from_pretrained("model").vocab == tokens
 

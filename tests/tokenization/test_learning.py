@@ -5,6 +5,7 @@ import pytest
 
 from official_bert.errors import InputError
 from official_bert.tokenization import learning
+from official_bert.tokenization.settings import TokenizerSettings
 
 ENGLISH = "\n".join(text for _, text in sorted(topics.items()))
 FOREIGN = (
@@ -37,7 +38,9 @@ def test_special_tokens_are_followed_by_characters_and_longer_tokens():
 
 @pytest.mark.parametrize("do_lower_case", [True, False])
 def test_every_longer_token_is_part_of_a_word(do_lower_case):
-    words = learning.count_words(TEXT.split("\n"), do_lower_case)
+    words = learning.count_words(
+        TEXT.split("\n"), TokenizerSettings(do_lower_case)
+    )
     tokens = learning.learn(words, vocab_size=3000, num_unused=3)
     assert len(tokens) == len(set(tokens)) == 3000
     starts = "\n" + "\n".join(words)

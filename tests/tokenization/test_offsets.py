@@ -7,7 +7,7 @@ from official_bert.tokenization.normalize import normalize
 MARKED = "a\U0001d16d\u302e"  # Normalization reorders the marks.
 
 
-def assert_offsets_hold(tokenizer, text, do_lower_case):
+def assert_offsets_hold(tokenizer, text):
     """Checks that the normalized text at the spans gives the tokens."""
     tokens, spans = tokenizer.tokenize_with_offsets(text)
     assert tokens == tokenizer.tokenize(text)
@@ -23,7 +23,7 @@ def assert_offsets_hold(tokenizer, text, do_lower_case):
             group.append(tokens[index].removeprefix("##"))
             end = spans[index][1]
             index += 1
-        words = normalize(text[start:end], do_lower_case).split()
+        words = normalize(text[start:end], tokenizer.settings).split()
         if "[UNK]" in group:
             assert len(words) == 1 or len(group) > 1
         else:
@@ -39,7 +39,7 @@ def same_sigmas(text):
 def test_spans_give_the_tokens(odd_vocab, random_texts, do_lower_case):
     tokenizer = Tokenizer(odd_vocab, do_lower_case)
     for text in random_texts:
-        assert_offsets_hold(tokenizer, text, do_lower_case)
+        assert_offsets_hold(tokenizer, text)
 
 
 @of_vocabularies("uncased", "multi_cased", complete="nightly")
@@ -47,7 +47,7 @@ def test_spans_of_recorded_texts_give_the_tokens(recorded_tokens):
     records, _, vocab_file, do_lower_case = recorded_tokens
     tokenizer = Tokenizer(vocab_file, do_lower_case)
     for text in (r["text"] for r in records if "text" in r):
-        assert_offsets_hold(tokenizer, text, do_lower_case)
+        assert_offsets_hold(tokenizer, text)
 
 
 @pytest.mark.parametrize(

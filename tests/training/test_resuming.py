@@ -303,7 +303,9 @@ def test_signal_in_the_last_evaluation_ends_a_run(folder, monkeypatch, changes):
     ("changes", "message"),
     [
         ({"vocab_file": "other.txt"}, r"other\.txt"),
-        ({"do_lower_case": False}, "`do_lower_case`.*False"),
+        ({"do_lower_case": False}, '"do_lower_case": false'),
+        ({"strip_accents": "false"}, '"strip_accents": false'),
+        ({"never_split": "good"}, "good"),
         ({"task_name": "RTE", "data_dir": "RTE"}, r"`labels` \['0', '1'\]"),
         ({"task_name": "WNLI", "data_dir": "RTE"}, "`is_pair` False"),
     ],

@@ -2,7 +2,8 @@
 
 EXPORT_DIR/1/saved_model.pb             the signatures
              variables/                 the weights
-             assets/vocab.txt           and labels.txt, if the task has labels
+             assets/vocab.txt           and tokenizer_config.json, the settings
+             assets/labels.txt          if the task has labels
              assets.extra/task.json     the task of the model
              model.tflite               with `export_tflite`
 EXPORT_DIR/2/                           the next version
@@ -106,7 +107,10 @@ def export(
     )
     # TensorFlow does not write to assets.extra itself.
     task_path = os.path.join("assets.extra", file_names.TASK)
-    extra_files = {task_path: json_files.to_text(task).encode()}
+    extra_files = {
+        task_path: json_files.to_text(task).encode(),
+        **saved_model.tokenizer_config(finetuned.tokenizer),
+    }
     if labels := task.get("labels"):
         text = "".join(f"{label}\n" for label in labels)
         extra_files["assets/labels.txt"] = text.encode()
@@ -126,9 +130,7 @@ def make_signatures(
     """Returns the signatures of a model's kind of task; see `export`."""
     tokenizer = None
     if export_text:
-        vocab_file = finetuned.tokenizer.vocab_file
-        is_uncased = finetuned.tokenizer.do_lower_case
-        tokenizer = GraphTokenizer(vocab_file, is_uncased)
+        tokenizer = GraphTokenizer(finetuned.tokenizer)
     return SIGNATURES[finetuned.task.serving](finetuned, tokenizer)
 
 

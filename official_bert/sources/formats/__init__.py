@@ -21,6 +21,7 @@ from official_bert.sources import checkpoint_paths
 from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.sources.formats.keras_hub import files as keras_hub_files
 from official_bert.sources.formats.tf1 import files as tf1_files
+from official_bert.tokenization.settings import TokenizerSettings
 
 
 class FormatFiles(Protocol):
@@ -40,11 +41,13 @@ class FormatFiles(Protocol):
     ) -> BertConfig:
         """Returns the config of the model."""
 
-    def read_vocab(self, directory: str) -> str | None:
-        """Returns the text of `vocab.txt`; None if there is no vocabulary."""
+    def read_tokenizer(
+        self, directory: str
+    ) -> tuple[str | None, TokenizerSettings]:
+        """Returns the text of `vocab.txt`, and the tokenizer's settings.
 
-    def read_casing(self, directory: str) -> bool | None:
-        """Returns `do_lower_case`; None if the files do not contain it."""
+        None and the defaults if the model has no tokenizer.
+        """
 
 
 class Format(NamedTuple):

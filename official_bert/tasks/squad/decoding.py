@@ -23,8 +23,9 @@ from official_bert.tasks.squad.features import (
     find_owners,
     find_token_spans,
 )
+from official_bert.tokenization import BasicTokenizer
 from official_bert.tokenization.alignment import Span
-from official_bert.tokenization.normalize import CLEAN, normalize
+from official_bert.tokenization.normalize import CLEAN
 
 _Logits = npt.NDArray[np.floating[Any]]
 # First and last token in the paragraph, and their logits; best spans first.
@@ -188,7 +189,7 @@ def _texts(
         _, end = paragraph.chunks[chunk_of[last]]
         chunks = paragraph.text[begin:end]
         start, stop = find_tokens(
-            join_tokens(tokens), chunks, tokenizer.do_lower_case
+            join_tokens(tokens), chunks, tokenizer.basic_tokenizer
         )
         text, span = chunks[start:stop], (begin + start, begin + stop)
         if text in chunks[start + 1 :]:  # Often so in Chinese.
@@ -241,7 +242,7 @@ def join_tokens(tokens: list[str]) -> str:
     return " ".join(text.split())
 
 
-def find_tokens(pred_text: str, text: str, do_lower_case: bool) -> Span:
+def find_tokens(pred_text: str, text: str, tokenizer: BasicTokenizer) -> Span:
     """Returns the part of a text that a prediction stands for.
 
     This is `get_final_text` of the original. In the prediction, text is
@@ -253,7 +254,7 @@ def find_tokens(pred_text: str, text: str, do_lower_case: bool) -> Span:
         text        Steve Smith's
         result      Steve Smith
     """
-    tokenized, offsets = _normalize(text, do_lower_case)
+    tokenized, offsets = _normalize(text, tokenizer)
     start = tokenized.find(pred_text)
     is_text = pred_text and pred_text == pred_text.strip(" ")
     if not offsets or not is_text or start < 0:
@@ -269,14 +270,14 @@ def is_skipped(char: str) -> bool:
 
 # Cached, because many spans may be in one word: in Chinese, a whole passage.
 @functools.lru_cache(1024)
-def _normalize(text: str, do_lower_case: bool) -> tuple[str, list[int]]:
+def _normalize(text: str, tokenizer: BasicTokenizer) -> tuple[str, list[int]]:
     """Returns a text as the tokenizer sees it, and the offsets in `text`.
 
     Tokens are separated by spaces. There is an offset for each character, -1
     for spaces. There are no offsets if normalizing changed the number of
     characters, apart from those that the tokenizer always removes.
     """
-    tokenized = " ".join(normalize(text, do_lower_case).split())
+    tokenized = " ".join(tokenizer.tokenize(text))
     offsets = [i for i, char in enumerate(text) if not is_skipped(char)]
     if len(offsets) != len(tokenized.replace(" ", "")):
         return tokenized, []

@@ -191,13 +191,13 @@ GAP = {"[PAD]": 0, "[UNK]": 2}
         ("config", {"num_hidden_layers": 1}, r"no counterpart: bert\..*\.1\."),
         ("config", {"vocab_size": 23}, r"wrong shape: .*word_.*\[23, 8\]"),
         ("tokenizer", {"model": {"vocab": GAP}}, "without gaps"),
-        ("tokenizer", {"model": {"type": "BPE"}}, "a WordPiece .*BPE"),
+        ("tokenizer", {"model": {"type": "BPE"}}, "`model.type` must .*BPE"),
         ("tokenizer", {"model": {"vocab": EXTRA_TOKEN}}, "25 tokens"),
         ("tokenizer", {"model": {"vocab": {"[PAD]": "0"}}}, "must be an int"),
         ("tokenizer", {"model": {"vocab": {"a\nb": 0}}}, "line breaks"),
         ("tokenizer", {"model": {"vocab": ["a"]}}, "`vocab` must be an object"),
         ("tokenizer", {"model": ["a"]}, "`model` must be an object"),
-        ("tokenizer", {"normalizer": 5}, "`normalizer` must be an object"),
+        ("tokenizer", {"normalizer": 5}, "`normalizer.type` must be"),
         ("tokenizer", {"added_tokens": 5}, "`added_tokens` must be a list"),
         (
             "tokenizer",
@@ -217,22 +217,13 @@ def test_model_or_tokenizer_other_than_bert_is_an_error(
     assert not (tmp_path / "b").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "changes", "message"),
-    [
-        ("config", {"classifier_dropout": 0.3}, "` is 0.3"),
-        ("tokenizer_config", {"strip_accents": True}, "` is True with"),
-        ("tokenizer_config", {"tokenize_chinese_chars": False}, "` is fa"),
-    ],
-)
-def test_ignored_setting_is_reported(hf_model, caplog, name, changes, message):
+def test_ignored_setting_is_reported(hf_model, caplog):
     change_json(hf_model / "config.json", classifier_dropout=0.1)
     to_tf1(hf_model)
-    [key] = changes
-    assert f"`{key}`" not in caplog.text
-    change_json(hf_model / f"{name}.json", **changes)
+    assert "`classifier_dropout`" not in caplog.text
+    change_json(hf_model / "config.json", classifier_dropout=0.3)
     to_tf1(hf_model, "c")
-    assert f"`{key}{message}" in caplog.text
+    assert "`classifier_dropout` is 0.3" in caplog.text
 
 
 @pytest.mark.parametrize("size", [0, 7, 200, -1])

@@ -231,12 +231,24 @@ def test_damaged_preset_is_an_error(preset, damage):
         to_tf1(preset)
 
 
-def test_unsupported_accent_setting_is_reported(preset, caplog):
+def test_accents_are_kept_if_the_preset_keeps_them(preset):
     path = preset / "tokenizer.json"
     config = {**read_json(path)["config"], "strip_accents": False}
     change_json(path, config=config)
-    to_tf1(preset)
-    assert "`strip_accents` is False with `lowercase` True" in caplog.text
+    folder = to_tf1(preset)
+    assert read_json(folder / "tokenizer_config.json")["strip_accents"] is False
+    back = to_kh(folder, overwrite=True)
+    config = read_json(back / "tokenizer.json")["config"]
+    assert (config["lowercase"], config["strip_accents"]) == (True, False)
+    change_json(path, config={**config, "suffix_indicator": "@@"})
+    with pytest.raises(InputError, match='`suffix_indicator` must be "##"'):
+        to_tf1(preset, "c")
+
+
+def test_added_tokens_have_no_counterpart_in_keras_hub(tmp_path):
+    released(tmp_path / "a", "encoder")
+    with pytest.raises(InputError, match="keeps no added tokens whole"):
+        to_kh(tmp_path / "a", never_split="a")
 
 
 @pytest.mark.parametrize("token", ["a", "[MASK]"])

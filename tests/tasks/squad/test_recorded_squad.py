@@ -15,6 +15,7 @@ from official_bert.tasks import record_files
 from official_bert.tasks.squad import decoding, examples
 from official_bert.tasks.squad.features import find_owners
 from official_bert.tasks.squad.task import SquadTask
+from official_bert.tokenization import BasicTokenizer
 
 # The path of the fixture `golden`, which parameters cannot use.
 RECORDED = ROOT.parent / "shared" / "golden" / "squad"
@@ -191,4 +192,5 @@ def test_final_texts_equal_the_original(golden, original_spaces):
 
 
 def final_text(pred_text, text, do_lower_case):
-    return text[slice(*decoding.find_tokens(pred_text, text, do_lower_case))]
+    tokenizer = BasicTokenizer(do_lower_case)
+    return text[slice(*decoding.find_tokens(pred_text, text, tokenizer))]

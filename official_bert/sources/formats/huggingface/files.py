@@ -6,15 +6,12 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from absl import logging
-
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, quoted
-from official_bert.io import files, json_files
+from official_bert.io import json_files
 from official_bert.sources import tokenizer_files
 
 CONFIG = "config.json"
-_ADDED = "added_tokens.json"
 
 # Keys with the same name in both configs.
 _SIZES = {
@@ -54,7 +51,7 @@ FIXED = {
 }
 
 
-read_casing = tokenizer_files.read_casing
+read_tokenizer = tokenizer_files.read_with_vocab
 
 
 def matches(
@@ -124,86 +121,3 @@ def labels(directory: str, content: dict[str, Any]) -> tuple[str, ...]:
             f"{path}: `id2label` must number labels from 0 without gaps, like "
             f'{{"0": "no", "1": "yes"}}. Received: {quoted(by_text)}.'
         ) from error
-
-
-def read_vocab(directory: str) -> str | None:
-    """Returns `vocab.txt`, or the same text from `tokenizer.json`.
-
-    Added tokens are at the end. Returns None if there is neither file. Raises
-    `InputError` if this is not a WordPiece vocabulary, or its ids have gaps.
-    """
-    path = os.path.join(directory, tokenizer_files.VOCAB)
-    fast_path = os.path.join(directory, tokenizer_files.FAST)
-    fast = json_files.read_if_exists(fast_path)
-    if files.exists(path):
-        text = files.read_text(path)
-    elif fast:
-        text = "\n".join([*_learned_tokens(fast, fast_path), ""])
-    else:
-        return None
-    learned = text.removesuffix("\n")
-    added = _added_tokens(directory, fast, first=learned.count("\n") + 1)
-    if not added:
-        return text
-    logging.warning(
-        f"{directory}: {len(added)} added tokens, such as {added[0]!r}, "
-        "become ordinary tokens: they match only at the start of a word, and "
-        "after text is normalized.",
-    )
-    return "\n".join([learned, *added, ""])
-
-
-def _added_tokens(
-    directory: str, fast: dict[str, Any], first: int
-) -> list[str]:
-    """Returns the tokens with the ids `first`, `first` + 1, ...
-
-    `fast` is the content of `tokenizer.json`.
-    """
-    path = os.path.join(directory, _ADDED)
-    by_token = json_files.read_if_exists(path)
-    ids = {token: _read_id(by_token, token, path) for token in by_token}
-    path = os.path.join(directory, tokenizer_files.FAST)
-    tokens = json_files.get(fast, "added_tokens", tuple[dict, ...] | None, path)
-    for token in tokens or ():
-        content = json_files.get(token, "content", str, path)
-        ids[content] = _read_id(token, "id", path)
-    added = {token: number for token, number in ids.items() if number >= first}
-    return _in_order(added, first, f"{directory}: the ids of added tokens")
-
-
-def _learned_tokens(content: dict[str, Any], path: str) -> list[str]:
-    model = json_files.get(content, "model", dict, path)
-    kind = model.get("type", "WordPiece")
-    if kind != "WordPiece":
-        raise InputError(
-            f"{path}: must be a WordPiece tokenizer. Received: {quoted(kind)}."
-        )
-    vocab = json_files.get(model, "vocab", dict, path)
-    ids = {token: _read_id(vocab, token, path) for token in vocab}
-    return _in_order(ids, 0, f"{path}: the ids of the vocabulary")
-
-
-def _read_id(content: dict[str, Any], key: str, path: str) -> int:
-    number: int = json_files.get(content, key, json_files.Amount, path)
-    return number
-
-
-def _in_order(ids: dict[str, int], first: int, where: str) -> list[str]:
-    """Returns tokens in the order of their ids, as lines of `vocab.txt`.
-
-    Raises `InputError` for gaps between ids, and for line breaks in tokens.
-    """
-    if sorted(ids.values()) != list(range(first, first + len(ids))):
-        raise InputError(
-            f"{where} must be {first}, {first + 1}, ... without gaps, as the "
-            f"lines of vocab.txt. Received: {quoted(ids)}. Save the tokenizer "
-            "again, or pass --vocab_file."
-        )
-    for token in ids:
-        if "\n" in token or "\r" in token:
-            raise InputError(
-                f"{where} must be of tokens without line breaks. Received: "
-                f"{quoted(token)}."
-            )
-    return sorted(ids, key=ids.__getitem__)

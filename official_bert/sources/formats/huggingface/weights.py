@@ -17,7 +17,7 @@ from safetensors.numpy import save_file
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, listed
 from official_bert.io import files, json_files
-from official_bert.sources import heads, task_file
+from official_bert.sources import heads, task_file, tokenizer_files
 from official_bert.sources.formats import Source
 from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.sources.model import Arrays, Description, Model, Names
@@ -165,7 +165,12 @@ def write(model: Model, directory: str) -> None:
     """
     config_file = os.path.join(directory, huggingface_files.CONFIG)
     json_files.write(config_file, _make_config(model), sort_keys=True)
-    model.description.write_task_and_tokenizer(directory)
+    description = model.description
+    description.write_task_and_tokenizer(directory)
+    if limit := description.settings.num_wordpieces:
+        # In transformers, vocab.txt does not have the added tokens.
+        vocab = "".join(f"{token}\n" for token in description.tokens[:limit])
+        files.write_text(os.path.join(directory, tokenizer_files.VOCAB), vocab)
     path = os.path.join(directory, _WEIGHTS)
     arrays = {
         name: array.astype(model.dtype, copy=False)

@@ -8,6 +8,7 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.io import files, json_files
 from official_bert.sources import tokenizer_files
+from official_bert.tokenization.settings import UNKNOWN, TokenizerSettings
 
 # BertConfig field -> argument and attribute of KerasHub's BertBackbone.
 SIZES = {
@@ -22,6 +23,14 @@ SIZES = {
 }
 
 _CONFIG, _TOKENIZER = "config.json", "tokenizer.json"
+
+# Arguments of its BertTokenizer that have to have these values.
+_FIXED: dict[str, list[Any]] = {
+    "split": [True, None],
+    "suffix_indicator": ["##", None],
+    "oov_token": ["[UNK]", None],
+    "special_tokens_in_strings": [False, None],
+}
 
 
 def matches(
@@ -56,28 +65,24 @@ def read_config(directory: str, content: dict[str, Any]) -> BertConfig:
     return config
 
 
-def read_vocab(directory: str) -> str | None:
-    """Returns the vocabulary; None if the preset has no tokenizer."""
+def read_tokenizer(directory: str) -> tuple[str | None, TokenizerSettings]:
+    """Returns the vocabulary and the settings of the preset's tokenizer.
+
+    The vocabulary is None if the preset has no tokenizer.
+    """
     path = os.path.join(directory, _TOKENIZER)
     if not files.exists(path):
-        return None
-    require_class(json_files.read_object(path), path, "BertTokenizer")
-    name = "assets/tokenizer/vocabulary.txt"
-    return files.read_text(os.path.join(directory, name))
-
-
-def read_casing(directory: str) -> bool | None:
-    """Returns the casing; None if the preset has no tokenizer."""
-    path = os.path.join(directory, _TOKENIZER)
-    if not files.exists(path):
-        return None
-    settings = _arguments(json_files.read_object(path), path)
+        return None, UNKNOWN
+    content = json_files.read_object(path)
+    require_class(content, path, "BertTokenizer")
+    vocab = os.path.join(directory, "assets/tokenizer/vocabulary.txt")
+    arguments = tokenizer_files.Settings(path, _arguments(content, path))
+    arguments.require(_FIXED)
     lower, strips = (
-        bool(json_files.get(settings, key, bool | None, path))
+        bool(arguments.get(key, bool | None))
         for key in ("lowercase", "strip_accents")
     )
-    tokenizer_files.warn_of_accents(directory, strips, "lowercase", lower)
-    return lower
+    return files.read_text(vocab), TokenizerSettings(lower, strips)
 
 
 def _arguments(content: dict[str, Any], path: str) -> dict[str, Any]:

@@ -134,6 +134,13 @@ def _require_counterpart(model: Model) -> None:
             f"but this model has the head {model.head.name}. Leave it out with "
             f"--skip='^({'|'.join(others)})$'."
         )
+    settings = model.description.settings
+    if settings.added_tokens or not settings.tokenize_chinese_chars:
+        raise InputError(
+            "KerasHub's BERT tokenizer keeps no added tokens whole, and splits "
+            "between Chinese characters. Received: a tokenizer with other "
+            "settings. Choose another format."
+        )
     config = model.description.config
     if (config.hidden_act or "").lower() != "gelu":
         raise InputError(
@@ -152,13 +159,12 @@ def _make_tokenizer(description: Description) -> Any:
         return None
     from keras_hub import models
 
-    lower = bool(description.do_lower_case)
     try:
         return models.BertTokenizer(
             vocabulary=description.tokens,
-            lowercase=lower,
-            # As in the original; KerasHub's default keeps accents.
-            strip_accents=lower,
+            lowercase=description.settings.is_uncased,
+            # KerasHub's default keeps accents.
+            strip_accents=description.settings.strips_accents,
         )
     except (RuntimeError, ValueError) as error:
         raise InputError(

@@ -9,6 +9,7 @@ from official_bert.errors import InputError
 from official_bert.io import files
 from official_bert.runs import file_names
 from official_bert.sources import checkpoint_paths, tokenizer_files
+from official_bert.tokenization.settings import UNKNOWN, TokenizerSettings
 
 # In TF2, the index of a checkpoint contains this name.
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
@@ -53,15 +54,15 @@ def read_config(path: str, _: Any = None) -> BertConfig:
     return BertConfig.from_json_file(file)
 
 
-def read_vocab(path: str) -> str | None:
-    """Returns `vocab.txt` beside a checkpoint, or None."""
+def read_tokenizer(path: str) -> tuple[str | None, TokenizerSettings]:
+    """Returns the vocabulary and the settings beside a checkpoint."""
     file = checkpoint_paths.beside(path, file_names.VOCAB)
-    return files.read_text(file) if file else None
+    return files.read_text(file) if file else None, read_settings(path)
 
 
-def read_casing(path: str) -> bool | None:
-    """Returns the casing in the tokenizer's files beside a checkpoint."""
-    for name in (tokenizer_files.CONFIG, tokenizer_files.FAST):
+def read_settings(path: str) -> TokenizerSettings:
+    """Returns the settings of the tokenizer beside a checkpoint."""
+    for name in tokenizer_files.NAMES:
         if file := checkpoint_paths.beside(path, name):
-            return tokenizer_files.read_casing(os.path.dirname(file))
-    return None
+            return tokenizer_files.read(os.path.dirname(file))
+    return UNKNOWN

@@ -17,6 +17,7 @@ from official_bert.sources.formats import Source
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.model import Arrays, Description, Model, Names
 from official_bert.tasks.text import PROBLEM_TYPES
+from official_bert.tokenization.settings import TokenizerSettings
 
 _NAMES = Names(ignored=tf1.OPTIMIZER_STATE)
 
@@ -65,7 +66,7 @@ def describe(source: Source, config: BertConfig) -> Description:
     task = task_file.read_beside(source.path)
     return Description(
         config=config,
-        do_lower_case=task.get("do_lower_case"),
+        settings=TokenizerSettings(task.get("do_lower_case")),
         task=task or None,
         labels=tuple(task.get("labels", ())),
         problem_type=PROBLEM_TYPES.get(task.get("task_type", "")),

@@ -1,0 +1,245 @@
+"""Tokenizers in Hugging Face directories have the same token ids here.
+
+The package tokenizers, which transformers uses, writes the files and gives the
+expected ids. Other expected ids are those of transformers 5.24.
+"""
+
+import json
+import random
+
+import pytest
+import tokenizers
+from support import SPECIAL, write_vocab
+from support.run_outputs import read_json
+from tokenizers import models, normalizers, pre_tokenizers
+
+from official_bert.errors import InputError
+from official_bert.sources import pretrained, tokenizer_files
+from official_bert.tokenization import FullTokenizer, Tokenizer
+from official_bert.tokenization.settings import TokenizerSettings
+
+VOCAB = [
+    *(*SPECIAL, "a", "##a", "b", "##b", "co", "##vid", "##s", "c", "##o"),
+    *("e", "é", "##é", "##e", "[", "]", "1", "/", "-", ".", "!", "new"),
+    *("york", "caf", "bill", "中", "新", "冠", "##新", "i", "##\u0307", "B"),
+]
+ADDED = ["[E1]", "[/E1]", "covid", "New York", "新冠", "<é>", "ab", "abc"]
+# Texts are random sequences of these.
+BITS = [
+    *(*ADDED, "[e1]", "COVID", "Cóvid", "covids", "xcovid", "new york", "AB"),
+    *("NEW\u3000YORK", "是新冠吗", "新 冠", "<e\u0301>", "<É>", "aabcc", "İ"),
+    *(" ", "  ", ".", "!", "é", "É", "café", "\u200b", "\0", "co\u200bvid"),
+    *("\t", "\n", "中", "_", "1"),
+]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A Hugging Face directory without a tokenizer."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "hf").mkdir()
+    (tmp_path / "hf" / "config.json").write_text('{"model_type": "bert"}')
+    return tmp_path / "hf"
+
+
+def add_file(folder, name, **content):
+    (folder / f"{name}.json").write_text(json.dumps(content))
+
+
+def write_fast(folder, lower, strips, has_chinese_words, added):
+    """Writes `tokenizer.json`; returns a function that gives token ids."""
+    ids = {token: number for number, token in enumerate(VOCAB)}
+    oracle = tokenizers.Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
+    oracle.normalizer = normalizers.BertNormalizer(
+        handle_chinese_chars=has_chinese_words,
+        strip_accents=strips,
+        lowercase=lower,
+    )
+    oracle.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    oracle.add_tokens(added)
+    oracle.save(str(folder / "tokenizer.json"))
+    return lambda text: oracle.encode(text).ids
+
+
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("strips", [None, True, False])
+@pytest.mark.parametrize("has_chinese_words", [True, False])
+def test_token_ids_equal_those_of_tokenizers(
+    folder, lower, strips, has_chinese_words
+):
+    rng = random.Random(0)
+    for _ in range(8):
+        added = [
+            tokenizers.AddedToken(
+                content,
+                normalized=rng.random() < 0.5,
+                single_word=rng.random() < 0.3,
+                lstrip=rng.random() < 0.3,
+                rstrip=rng.random() < 0.3,
+            )
+            for content in rng.sample(ADDED, rng.randrange(6))
+        ]
+        expected = write_fast(folder, lower, strips, has_chinese_words, added)
+        tokenizer = Tokenizer.from_pretrained(folder)
+        for _ in range(60):
+            text = "".join(rng.choices(BITS, k=rng.randrange(1, 9)))
+            [ids] = tokenizer.tokenize_lines_to_ids([text])
+            assert ids == expected(text), (text, tokenizer.settings)
+            tokens, spans = tokenizer.tokenize_with_offsets(text)
+            assert tokenizer.convert_tokens_to_ids(tokens) == ids
+            for token, (start, end) in zip(tokens, spans, strict=True):
+                if token in ADDED and token in text:
+                    found = text[start:end].replace("\u200b", "").lower()
+                    assert len(found) in (len(token), len(token) + 1)
+
+
+def test_special_tokens_of_bert_are_split_as_in_the_original(folder):
+    special = [tokenizers.AddedToken(t, special=True) for t in SPECIAL]
+    write_fast(folder, True, None, True, special)
+    tokenizer = Tokenizer.from_pretrained(folder)
+    assert tokenizer.tokenize("[MASK]") == ["[", "[UNK]", "]"]
+    kept = Tokenizer.from_pretrained(folder, never_split=["[MASK]"])
+    assert kept.tokenize("[MASK]") == ["[MASK]"]
+
+
+OLD = {"[E1]": 36, "[/E1]": 37, "<e2>": 38, "covid": 39}
+DECODER = {
+    str(number): {"content": token, "special": False, "normalized": False}
+    for token, number in OLD.items()
+}
+SPECIAL_MAP = {"additional_special_tokens": ["[E1]", {"content": "<e2>"}]}
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (
+            {"added_tokens": OLD},
+            "[E1] bill [E1] covid - 1 covid [UNK] <e2> b <e2>",
+        ),
+        # Special tokens are case-sensitive in transformers 4.
+        (
+            {"added_tokens": OLD, "special_tokens_map": SPECIAL_MAP},
+            "[E1] bill [ [UNK] ] covid - 1 covid [UNK] <e2> b [UNK] [UNK] "
+            "[UNK]",
+        ),
+        (
+            {"tokenizer_config": {"added_tokens_decoder": DECODER}},
+            "[E1] bill [ [UNK] ] co ##vid - 1 covid [UNK] <e2> b [UNK] [UNK] "
+            "[UNK]",
+        ),
+    ],
+)
+def test_added_tokens_of_all_versions_are_found(folder, files, expected):
+    write_vocab(folder, VOCAB)
+    for name, content in files.items():
+        add_file(folder, name, **content)
+    tokenizer = Tokenizer.from_pretrained(folder, do_lower_case=True)
+    text = "[E1] Bill [e1] COVID-1 covids <e2>b <E2>"
+    assert tokenizer.tokenize(text) == expected.split()
+    assert list(tokenizer.vocab)[-4:] == list(OLD)
+
+
+def test_settings_are_written_and_read_again(tmp_path, folder):
+    added = [tokenizers.AddedToken("covid", single_word=True)]
+    expected = write_fast(folder, False, True, False, added)
+    found = pretrained.find(folder)
+    settings = found.settings
+    assert settings.num_wordpieces == len(VOCAB)
+    tokenizer_files.write(str(tmp_path), found.vocab, settings, 64)
+    assert tokenizer_files.read(str(tmp_path)) == settings
+    config = read_json(tmp_path / "tokenizer_config.json")
+    assert config["added_tokens_decoder"]["36"]["single_word"] is True
+    copy = FullTokenizer(tmp_path / "vocab.txt", settings=settings)
+    ids = copy.convert_tokens_to_ids(copy.tokenize("Café covid covids"))
+    assert ids == expected("Café covid covids")
+
+
+def test_flags_override_the_settings_of_the_files(folder):
+    write_fast(folder, True, False, True, [])
+    settings = tokenizer_files.read(str(folder))
+    assert settings == TokenizerSettings(True, False)
+    assert settings.with_flags(None) == settings
+    changed = settings.with_flags(False, "true", "[E1], [/E1]")
+    assert (changed.do_lower_case, changed.strip_accents) == (False, True)
+    assert [t.content for t in changed.added_tokens] == ["[E1]", "[/E1]"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("added_tokens", {"x": "7"}, "`id` must be an int"),
+        ("special_tokens_map", {"unk_token": "<unk>"}, "`unk_token` must be"),
+        ("special_tokens_map", {"additional_special_tokens": 5}, "a list"),
+        ("special_tokens_map", {"extra_special_tokens": {"a": 5}}, "a str"),
+        ("config", {"tokenizer_class": "CamembertTokenizer"}, "tokenizer_clas"),
+        ("tokenizer_config", {"added_tokens_decoder": {"a": {}}}, "`content`"),
+        ("tokenizer_config", {"never_split": ["x"]}, "`never_split` must be"),
+        ("tokenizer_config", {"cls_token": {"content": "<s>"}}, r"\[CLS\]"),
+        ("tokenizer_config", {"do_basic_tokenize": False}, "must be true"),
+        ("tokenizer_config", {"word_tokenizer_type": "mecab"}, '"basic"'),
+        ("tokenizer_config", {"subword_tokenizer_type": "character"}, "wordpi"),
+        (
+            "tokenizer_config",
+            {"tokenizer_class": "BertJapaneseTokenizer"},
+            "`tokenizer_class` must be .*BertJapaneseTokenizer",
+        ),
+        # Without tokenizer.json, it may be anything.
+        ("tokenizer_config", {"tokenizer_class": "TokenizersBackend"}, "class"),
+    ],
+)
+def test_setting_that_changes_token_ids_is_an_error(
+    folder, name, content, message
+):
+    write_vocab(folder, VOCAB)
+    add_file(folder, name, **content)
+    with pytest.raises(InputError, match=rf"hf/{name}\.json: .*{message}"):
+        tokenizer_files.read(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        (lambda t: setattr(t, "model", models.BPE()), "model.type"),
+        (lambda t: setattr(t.model, "unk_token", "?"), "model.unk_token"),
+        (
+            lambda t: setattr(t.model, "continuing_subword_prefix", "@@"),
+            "model.continuing_subword_prefix",
+        ),
+        (
+            lambda t: setattr(t.model, "max_input_chars_per_word", 50),
+            "model.max_input_chars_per_word",
+        ),
+        (
+            lambda t: setattr(t, "normalizer", normalizers.Lowercase()),
+            "normalizer.type",
+        ),
+        (lambda t: setattr(t, "normalizer", None), "normalizer.type"),
+        (
+            lambda t: setattr(t.normalizer, "clean_text", False),
+            "normalizer.clean_text",
+        ),
+        (
+            lambda t: setattr(t, "pre_tokenizer", pre_tokenizers.Metaspace()),
+            "pre_tokenizer.type",
+        ),
+    ],
+)
+def test_tokenizer_json_of_another_tokenizer_is_an_error(folder, change, name):
+    write_fast(folder, True, None, True, [])
+    path = str(folder / "tokenizer.json")
+    add_file(folder, "tokenizer_config", tokenizer_class="TokenizersBackend")
+    tokenizer_files.read(str(folder))
+    oracle = tokenizers.Tokenizer.from_file(path)
+    change(oracle)
+    oracle.save(path)
+    with pytest.raises(InputError, match=f"json: `{name}` must be"):
+        tokenizer_files.read(str(folder))
+
+
+def test_added_token_that_the_vocabulary_lacks_is_an_error(folder):
+    path = write_vocab(folder, VOCAB)
+    add_file(folder, "added_tokens", **OLD)
+    found = pretrained.ModelFiles(vocab_file=path, never_split="[X]")
+    with pytest.raises(InputError, match=r"\[E1\], .*, \[X\], .*--model"):
+        found.tokenizer  # noqa: B018
