@@ -77,11 +77,11 @@ class SelfAttention(layers.ConfiguredLayer):
         key = self._split_heads(self.key(to_tensor))  # [B, A, T, D]
         value = self._split_heads(self.value(to_tensor))  # [B, A, T, D]
 
-        scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
+        scores = layers.matmul(self, query, ops.transpose(key, (0, 1, 3, 2)))
         # The softmax is computed in float32, also under a 16-bit policy.
         scores = ops.cast(scores, "float32") + ops.cast(bias, "float32")
         probabilities = ops.softmax(scores)  # [B, A, F, T]
-        attended = ops.matmul(self.dropout(probabilities), value)
+        attended = layers.matmul(self, self.dropout(probabilities), value)
         attended = ops.transpose(attended, (0, 2, 1, 3))
         return ops.reshape(attended, ops.shape(from_tensor)), probabilities
 

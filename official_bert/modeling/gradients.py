@@ -124,13 +124,15 @@ def vocabulary_logits(x: Any, embeddings: Any, bias: Any) -> Any:
     """
 
     def gradient(upstream: Any) -> tuple[Any, Any, Any]:
+        rounded = ops.cast(upstream, x.dtype)
         return (
-            ops.matmul(upstream, embeddings),
-            ops.matmul(ops.transpose(upstream), x),
+            ops.matmul(rounded, embeddings),
+            ops.matmul(ops.transpose(rounded), x),
             _sum_rows(upstream),
         )
 
-    return ops.matmul(x, ops.transpose(embeddings)) + bias, gradient
+    logits = ops.matmul(x, ops.transpose(embeddings))
+    return ops.cast(logits, bias.dtype) + bias, gradient
 
 
 def softmax_cross_entropy(logits: Any, labels: Any) -> Any:

@@ -89,6 +89,37 @@ def truncated_normal(config: BertConfig) -> keras.initializers.Initializer:
 
 
 @serializable
+class Bfloat16Matmul(keras.dtype_policies.DTypePolicy):
+    """A dtype policy: float32, except that matrices are multiplied in bfloat16.
+
+    Pass it as the argument `dtype` of a model, or to
+    `keras.config.set_dtype_policy`. Other layers compute in float32.
+    """
+
+    def __init__(self, name: str = "float32") -> None:
+        super().__init__(name)
+
+
+def matmul_dtype(layer: keras.layers.Layer) -> str:
+    """Returns the dtype in which a layer multiplies matrices."""
+    if isinstance(layer.dtype_policy, Bfloat16Matmul):
+        return "bfloat16"
+    return str(layer.compute_dtype)
+
+
+def matmul(layer: keras.layers.Layer, x: Any, y: Any) -> Any:
+    """Returns x y in the dtype of x, multiplied in `matmul_dtype`.
+
+    Gradients pass through the same casts, so they are multiplied in it, too.
+    Output layers of tasks use `ops.matmul`: in bfloat16, their results would be
+    rounded, and they take no time.
+    """
+    dtype = matmul_dtype(layer)
+    product = ops.matmul(ops.cast(x, dtype), ops.cast(y, dtype))
+    return ops.cast(product, x.dtype)
+
+
+@serializable
 class Dense(keras.layers.Dense):
     """A dense layer that treats [B, S, H] as B * S rows.
 
@@ -98,7 +129,7 @@ class Dense(keras.layers.Dense):
     def call(self, x: Any, training: Training = False) -> Any:
         """Maps [..., H] to [..., units]."""
         *outer, width = ops.shape(x)
-        rows = ops.matmul(ops.reshape(x, (-1, width)), self.kernel)
+        rows = matmul(self, ops.reshape(x, (-1, width)), self.kernel)
         rows = gradients.add_bias(rows, self.bias)
         compile_function = getattr(training, "compile_function", None)
         if self.activation is gradients.gelu and compile_function:
@@ -193,6 +224,11 @@ class ConfiguredLayer(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "config": self.config.to_dict()}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
+        # Keras would replace a `Bfloat16Matmul` by its name, float32.
+        return cls(**config)
 
     def add_matrix(self, name: str, num_rows: int) -> Any:
         """Returns a new weight [num_rows, H] with BERT's initial values.

@@ -42,13 +42,11 @@ class MaskedLM(layers.ConfiguredLayer):
     def call(self, x: Any, word_embeddings: Any) -> Any:
         *outer, hidden_size = ops.shape(x)
         x = self.layer_norm(self.dense(x))
+        dtype = layers.matmul_dtype(self)
         logits = gradients.vocabulary_logits(
-            ops.reshape(x, (-1, hidden_size)),
+            ops.cast(ops.reshape(x, (-1, hidden_size)), dtype),
             # Reshaping turns variables into tensors.
-            ops.cast(
-                ops.reshape(word_embeddings, (-1, hidden_size)),
-                self.compute_dtype,
-            ),
+            ops.cast(ops.reshape(word_embeddings, (-1, hidden_size)), dtype),
             ops.reshape(self.output_bias, (-1,)),
         )
         return ops.reshape(logits, (*outer, self.config.vocab_size))

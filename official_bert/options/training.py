@@ -203,6 +203,14 @@ class TrainingOptions(
         **PER_COMMAND,
         with_module=False,
     )
+    matmul_precision: str = choice(
+        "bfloat16: round the operands of matrix products to bfloat16; all else "
+        "stays in float32. Faster on processors with bfloat16 instructions.",
+        "float32|bfloat16",
+        conflicts=("mixed_precision",),
+        **PER_COMMAND,
+        with_module=False,
+    )
     jit_compile: bool = switch(
         "Compile with XLA. On TPUs, this is always done.", **EXECUTION
     )

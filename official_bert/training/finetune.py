@@ -247,7 +247,8 @@ def prepare(task: Task, options: FinetuningOptions) -> FinetuningRun:
     examples = task.data.read_all(options.used_splits)
     files.make_directory(options.output_dir)
     checkpointing.set_seed(options.seed)
-    with strategy.scope(), precision.policy(options.mixed_precision):
+    policy = precision.policy(options.mixed_precision, options.matmul_precision)
+    with strategy.scope(), policy:
         model = build_model(task.head, config, bert)
     directory = distribution.writable_directory(options)
     return FinetuningRun(

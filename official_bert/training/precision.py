@@ -1,25 +1,50 @@
-"""Mixed precision: 16-bit layers, and loss scaling for float16."""
+"""16-bit layers or matrix products, and loss scaling for float16."""
 
 import contextlib
 import functools
 from typing import Any
 
 import tensorflow as tf
+from absl import logging
 
 from official_bert.modeling import layers
 
 _GROWTH_STEPS = 2000
+_CPU_INFO = "/proc/cpuinfo"
 
 
-def policy(name: str) -> contextlib.AbstractContextManager[None]:
+def policy(
+    mixed_precision: str, matmul_precision: str = "float32"
+) -> contextlib.AbstractContextManager[None]:
     """Layers created in the context compute in `bfloat16` or `float16`.
 
-    Weights, embeddings, layer normalization, softmax and losses stay in
-    float32.
+    With `mixed_precision`, weights, embeddings, layer normalization, softmax
+    and losses stay in float32; with `matmul_precision`, everything except
+    matrix products. Warns if the processor has no instructions for these.
     """
-    if name == "none":
+    if matmul_precision == "bfloat16":
+        devices = {d.device_type for d in tf.config.list_logical_devices()}
+        if devices == {"CPU"} and not _has_bfloat16():
+            logging.warning(
+                "--matmul_precision=bfloat16: this processor has no bfloat16 "
+                "instructions (avx512_bf16 or amx_bf16), so training is slower "
+                "than in float32. Omit the flag"
+            )
+        return layers.default_policy(layers.Bfloat16Matmul())
+    if mixed_precision == "none":
         return contextlib.nullcontext()
-    return layers.default_policy(f"mixed_{name}")
+    return layers.default_policy(f"mixed_{mixed_precision}")
+
+
+def _has_bfloat16() -> bool:
+    """Whether the processor multiplies bfloat16; True if this is unknown."""
+    try:
+        with open(_CPU_INFO, encoding="utf-8") as file:
+            names = set(file.read().split())
+    except OSError:  # Not Linux.
+        return True
+    # The last one is that of ARM.
+    return not names.isdisjoint(("avx512_bf16", "amx_bf16", "bf16"))
 
 
 class LossScale:

@@ -246,7 +246,8 @@ def prepare(options: RunPretraining) -> PretrainingRun:
             logging.warning("--eval_file is also training data")
     files.make_directory(options.output_dir)
     checkpointing.set_seed(options.seed)
-    with strategy.scope(), precision.policy(options.mixed_precision):
+    policy = precision.policy(options.mixed_precision, options.matmul_precision)
+    with strategy.scope(), policy:
         model = PretrainingModel(config)
     return PretrainingRun(options, strategy, model, data, eval_data, resumed)
 

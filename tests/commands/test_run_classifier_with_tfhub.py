@@ -174,6 +174,7 @@ def test_bad_options_and_modules_are_errors_before_training(base, tmp_path):
         ({"model": "a"}, "--model=a is not supported"),
         ({"remat": True}, "--remat needs run_classifier.py"),
         ({"mixed_precision": "bfloat16"}, "--mixed_precision=bfloat16 needs"),
+        ({"matmul_precision": "bfloat16"}, "--matmul_precision=bfloat16 needs"),
         ({"fit_max_seq_length": True}, "set --max_seq_length"),
         ({"freeze": "1"}, "layers from 0 to 0"),
         ({"max_seq_length": 65}, "64 positions"),

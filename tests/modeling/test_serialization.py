@@ -37,6 +37,10 @@ LAYERS = {
     "transformer_layer": (encoder.TransformerLayer(CONFIG), [X, X, BIAS]),
     "encoder": (encoder.Encoder(CONFIG), [X, BIAS]),
     "bert": (encoder.Bert(CONFIG), [IDS, MASK, SEGMENTS]),
+    "bert, bfloat16 products": (
+        encoder.Bert(CONFIG, dtype=layers.Bfloat16Matmul()),
+        [IDS, MASK, SEGMENTS],
+    ),
     "masked_lm": (pretraining.MaskedLM(CONFIG), [X, WORDS]),
     "next_sentence": (pretraining.NextSentence(CONFIG), [X[:, 0]]),
     "layer_pooling": (
@@ -118,15 +122,18 @@ def test_ids_may_be_floats():
     )
 
 
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", layers.Bfloat16Matmul()])
 @pytest.mark.parametrize(
     "model_class",
     [encoder.Bert, finetuning.SequenceClassifier, pretraining.PretrainingModel],
 )
-def test_dtype_policy_applies_to_all_sublayers(model_class):
-    model = model_class(CONFIG, dtype="mixed_bfloat16")
+def test_dtype_policy_applies_to_all_sublayers(model_class, dtype):
+    model = model_class(CONFIG, dtype=dtype)
     model = model_class.from_config(model.get_config())
     bert = getattr(model, "bert", model)
-    assert bert(IDS).sequence_output.dtype == "bfloat16"
+    policy = keras.dtype_policies.get(dtype)
+    assert bert.encoder.layers[0].output_dense.dtype_policy == policy
+    assert bert(IDS).sequence_output.dtype == policy.compute_dtype
     if model is not bert:
         model(BATCH)
     assert keras.config.dtype_policy().name == "float32"

@@ -177,6 +177,7 @@ PACKED = {"pack_sequences": True, "max_predictions_per_seq": 19}
 SHORT = {"bert_config_file": "short.json"}
 INDEX = {"init_checkpoint": "model.ckpt.index"}
 TPU = {"use_tpu": True, "distribution_strategy": "mirrored"}
+TWICE = {"mixed_precision": "float16", "matmul_precision": "bfloat16"}
 OVERWRITE = {"overwrite_output_dir": True}
 HOSTS = {**OVERWRITE, "distribution_strategy": "multi_worker_mirrored"}
 EXPORT = {"do_export": True}
@@ -223,6 +224,7 @@ INVALID = [
     (RunPretraining, {"vocab_file": "none.txt"}, "--vocab_file=none.txt"),
     (RunPretraining, {"may_skip": "("}, r"--may_skip=\("),
     (RunPretraining, TPU, "--distribution_strategy=mirrored .*--use_tpu"),
+    (RunPretraining, TWICE, "--matmul_precision=bfloat16 conflicts with --mi"),
     (RunPretraining, HOSTS, "--overwrite_output_dir needs one host"),
     (RunPretraining, {**OVERWRITE, **EVALUATE}, "_output_dir needs --do_train"),
     (RunClassifier, {**OVERWRITE, **SWEEP}, "--sweep=.* --overwrite_output_"),

@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 from support import hosts, pretraining_runs, recorded, review_runs
 from support.pretraining_runs import event_values
-from support.run_outputs import assert_same_weights, read_json_lines, weights
+from support.run_outputs import (
+    assert_same_weights,
+    read_json_lines,
+    rewind,
+    weights,
+)
 
 from official_bert.modeling.layers import Dropout
 
@@ -94,6 +99,21 @@ def test_run_resumes_with_another_precision(folder, one_device, tmp_path):
         run(folder, output, num_train_steps=end, mixed_precision=kind)
         expected = scale if kind == "float16" else set()
         assert scale & set(weights(output)) == expected
+
+
+def test_run_with_bfloat16_products_is_near_float32_and_resumes_exactly(
+    folder, one_device, tmp_path
+):
+    flags = {**PARTS, "remat": True, "matmul_precision": "bfloat16"}
+    output = run(folder, tmp_path / "out", **flags)
+    assert losses(output) != losses(one_device)
+    np.testing.assert_allclose(losses(output), losses(one_device), rtol=0.01)
+    resumed = shutil.copytree(output, tmp_path / "resumed")
+    rewind(resumed, 14)
+    run(folder, resumed, **flags)
+    assert_same_weights(resumed, output)
+    names = {str(value.dtype) for value in weights(output).values()}
+    assert names == {"float32", "int64"}  # int64 is `global_step`.
 
 
 def test_two_hosts_have_the_weights_of_one_device(folder, one_device, tmp_path):

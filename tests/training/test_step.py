@@ -29,9 +29,9 @@ SCHEDULE = LinearWarmupDecay(0.01, num_train_steps=100, num_warmup_steps=0)
 OBJECTIVE = PretrainingObjective()
 
 
-def make_model(config=CONFIG, kind="none"):
+def make_model(config=CONFIG, kind="none", matmul="float32"):
     keras.utils.set_random_seed(0)
-    with precision.policy(kind):
+    with precision.policy(kind, matmul):
         return PretrainingModel(config)
 
 
@@ -173,6 +173,72 @@ def test_16_bit_gradients_are_close_to_32_bit_ones(batch, kind, largest_error):
     error = np.linalg.norm(exact - rounded) / np.linalg.norm(exact)
     # With an error of 0, the gradients would have 32 bits.
     assert 1e-4 < error < largest_error
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "settings", [{}, {"num_micro_batches": 4, "recomputes_layers": True}]
+)
+def test_gradients_of_bfloat16_products_point_where_those_of_float32_do(
+    batch, settings
+):
+    _, expected = gradients(make_model(WITHOUT_DROPOUT), batch)
+    model = make_model(WITHOUT_DROPOUT, matmul="bfloat16")
+    _, found = gradients(model, batch, **settings)
+    for path, exact in expected.items():
+        if "key/bias" in path:  # Zero; see test_equal_weights.py.
+            continue
+        gradient = found[path]
+        norms = np.linalg.norm(gradient) * np.linalg.norm(exact)
+        assert np.vdot(gradient, exact) >= 0.999 * norms, path
+        assert gradient.dtype == np.float32
+        assert np.abs(gradient - exact).max() > 0
+
+
+@pytest.mark.slow
+def test_all_values_except_products_are_float32(batch):
+    exact, output = (
+        make_model(WITHOUT_DROPOUT, matmul=kind).bert(
+            batch["input_ids"], return_attention=True
+        )
+        for kind in ("float32", "bfloat16")
+    )
+    np.testing.assert_array_equal(
+        output.embedding_output, exact.embedding_output
+    )
+    difference = output.sequence_output - exact.sequence_output
+    assert 0 < np.abs(difference).max() < 0.1
+    sums = np.sum(output.attention_probs[0], axis=-1)
+    np.testing.assert_allclose(sums, 1.0, atol=1e-6)
+    model = make_model(matmul="bfloat16")
+    optimizer, step = make_step(model)
+    step(batch)
+    tensors = [*output[:2], *model(batch), *model.weights]
+    tensors += optimizer.slots.values()
+    dtypes = [keras.backend.standardize_dtype(t.dtype) for t in tensors]
+    assert {*dtypes} == {"float32"}
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "warns"),
+    [
+        ("flags\t\t: fpu avx512f avx512_vnni\n", True),
+        ("flags\t\t: fpu avx512f avx512_bf16\n", False),
+        ("flags\t\t: fpu amx_bf16 avx512f\n", False),
+        ("Features\t: fp asimd bf16\n", False),  # ARM
+        (None, False),  # Not Linux.
+    ],
+)
+def test_processor_without_bfloat16_gives_a_warning(
+    tmp_path, monkeypatch, caplog, cpuinfo, warns
+):
+    path = tmp_path / "cpuinfo"
+    if cpuinfo:
+        path.write_text(cpuinfo)
+    monkeypatch.setattr(precision, "_CPU_INFO", str(path))
+    with precision.policy("none", "bfloat16"):
+        pass
+    assert ("has no bfloat16 instructions" in caplog.text) == warns
 
 
 @pytest.mark.slow
