@@ -136,7 +136,8 @@ def read_examples(
             doubtful.append(f"{place}: the question is empty")
         place_of[example.qas_id] = place
         examples.append(example)
-    _warn(skipped, f"{path}: {len(skipped)} questions are skipped")
+    total = len(examples) + len(skipped)
+    _warn(skipped, f"{path}: {len(skipped)} of {total} questions are skipped")
     _warn(
         doubtful,
         f"{path}: {len(doubtful)} questions are empty or have an unused answer",
