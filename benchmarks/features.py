@@ -35,7 +35,16 @@ def one_by_one(options: ExtractFeatures) -> None:
     """Writes the JSON lines as the original implementation does."""
     extractor = feature_extraction.FeatureExtractor(options)
     layers = options.layer_indexes
-    rows = list(extractor._rows(files.read_lines(options.input_file)))
+    lines = map(
+        feature_extraction.split_pair, files.read_lines(options.input_file)
+    )
+    length = options.max_seq_length
+    rows = [
+        row
+        for row, _ in feature_extraction.text_rows(
+            lines, extractor.tokenizer, length
+        )
+    ]
     with files.writing(options.output_file) as file:
         for start in range(0, len(rows), BATCH_SIZE):
             batch_rows = rows[start : start + BATCH_SIZE]

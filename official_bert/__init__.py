@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from official_bert.config import BertConfig
+    from official_bert.inference.embedder import Embedder
     from official_bert.inference.predictor import Predictor
     from official_bert.inputs.text_inputs import encode
     from official_bert.modeling.encoder import Bert
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Bert",
     "BertConfig",
+    "Embedder",
     "Predictor",
     "PretrainingModel",
     "Tokenizer",
@@ -30,6 +32,7 @@ __all__ = [
 _MODULES = {
     "Bert": "modeling.encoder",
     "BertConfig": "config",
+    "Embedder": "inference.embedder",
     "Predictor": "inference.predictor",
     "PretrainingModel": "modeling.pretraining_model",
     "Tokenizer": "tokenization",

@@ -13,7 +13,8 @@ r"""Writes the outputs of BERT's layers for each line of a file.
 Without --model, the command uses bert_tiny_demo, which needs no network.
 
 --pooling=mean writes one vector per line and layer. With it,
---output_file=/tmp/output.npy writes one array of all lines.
+--output_file=/tmp/output.npy writes one array of all lines. For a model of
+sentence-transformers, the default is that model's pooling.
 """
 
 from official_bert.options import ExtractFeatures, cli

@@ -16,7 +16,13 @@ from official_bert.inputs import padding, text_inputs, tfrecords
 from official_bert.inputs.schemas import text_schema
 from official_bert.io import files, progress
 from official_bert.options import ExtractFeatures
+from official_bert.sources.formats.huggingface.sentence_transformers import (
+    EmbeddingSettings,
+)
 from official_bert.tasks.documents import warn_of_truncation
+from official_bert.tasks.engines import Engine
+from official_bert.tasks.sentence_vectors import SentencePooling, normalize
+from official_bert.tokenization import Tokenizer, convert_to_unicode
 
 # Limits of a chunk of lines, which are sorted by length to make batches.
 _CHUNK_LINES = 4096
@@ -28,7 +34,7 @@ class LineVectors(NamedTuple):
 
     number: int  # The number of the line, from 0.
     tokens: Sequence[str]  # Including [CLS] and [SEP].
-    values: npt.NDArray[np.float32]  # [S, layers, H], or pooled [layers, H].
+    values: npt.NDArray[np.float32]  # [S, layers, H], or pooled [layers, D].
 
 
 class FeatureExtractor:
@@ -44,7 +50,9 @@ class FeatureExtractor:
             options.model_files, layers, choice
         )
         self.num_truncated = 0
-        self._special_ids = text_inputs.special_ids(self.tokenizer.vocab)
+        self._pooling = None
+        if settings := options.embedding:
+            self._pooling = SentencePooling(settings, self.config.hidden_size)
 
     def stream(self, lines: Iterable[str]) -> Iterator[LineVectors]:
         """Yields the vectors of each line, in order.
@@ -64,12 +72,17 @@ class FeatureExtractor:
     def _chunks(self, lines: Iterable[str]) -> Iterator[list[padding.Unpadded]]:
         num_layers = len(self.options.layer_indexes)
         vector_bytes = 4 * num_layers * self.config.hidden_size
-        is_pooled = self.options.pooling != "none"
         rows: list[padding.Unpadded] = []
         num_vectors = 0
-        for row in self._rows(lines):
+        for row, is_truncated in text_rows(
+            map(split_pair, lines),
+            self.tokenizer,
+            self.options.max_seq_length,
+            self.options.embedding,
+        ):
             rows.append(row)
-            num_vectors += 1 if is_pooled else len(row["input_ids"])
+            self.num_truncated += is_truncated
+            num_vectors += 1 if self._pooling else len(row["input_ids"])
             is_large = num_vectors * vector_bytes >= _CHUNK_BYTES
             if is_large or len(rows) == _CHUNK_LINES:
                 yield rows
@@ -77,57 +90,79 @@ class FeatureExtractor:
         if rows:
             yield rows
 
-    def _rows(self, lines: Iterable[str]) -> Iterator[padding.Unpadded]:
-        ids = self.tokenizer.tokenize_lines_to_ids(
-            text for line in lines for text in split_pair(line)
-        )
-        length = self.options.max_seq_length
-        for ids_a, ids_b in zip(ids, ids, strict=True):
-            pair = text_inputs.truncate(ids_a, ids_b, length)
-            self.num_truncated += pair != (ids_a, ids_b)
-            yield text_inputs.text_features(*pair, self._special_ids)
-
     def _compute_vectors(self, rows: Sequence[padding.Unpadded]) -> list[Any]:
         """Returns `LineVectors.values` for each row."""
-        lengths = [padding.row_length(row) for row in rows]
-        schema = text_schema(self.options.max_seq_length)
+        return map_rows(self.engine, rows, self.options.batch_size, self._pool)
 
-        def run(indices: list[int]) -> Any:
-            batch_rows = [rows[index] for index in indices]
-            longest = lengths[indices[0]]
-            batch = padding.pad_batch(schema, batch_rows, longest, len(indices))
-            layers = zip(*self.engine(batch), strict=True)
-            return [
-                self._pool([layer[: lengths[index]] for layer in of_row])
-                for index, of_row in zip(indices, layers, strict=True)
-            ]
-
-        vectors: list[Any] = [None] * len(rows)
-        for indices, values in padding.map_batches(
-            run, lengths, self.options.batch_size
-        ):
-            for index, array in zip(indices, values, strict=True):
-                vectors[index] = array
-        return vectors
-
-    def _pool(self, layers: Sequence[np.ndarray]) -> np.ndarray:
-        """Returns [S, layers, H], or pooled [layers, H], for layers [S, H]."""
-        vectors = POOLING[self.options.pooling](layers)
+    def _pool(
+        self, layers: Sequence[np.ndarray], mask: np.ndarray
+    ) -> Iterable[np.ndarray]:
+        """Returns [S, layers, H], or pooled [layers, D], of each text."""
+        if self._pooling:
+            pooled = [self._pooling(vectors, mask) for vectors in layers]
+            return np.stack(pooled, axis=1)
+        stacked = np.stack(layers, axis=2)
         if self.options.normalize:
-            lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-            # A zero vector stays zero.
-            vectors /= np.maximum(lengths, 1e-12)
-        return vectors
+            stacked = normalize(stacked)
+        # Copies, which do not keep the array of the batch in memory.
+        lengths = mask.sum(1)
+        return [v[:n].copy() for v, n in zip(stacked, lengths, strict=True)]
 
 
-# {--pooling: returns [S, layers, H], or pooled [layers, H], for layers [S, H]},
-# always a new array.
-POOLING: dict[str, Callable[[Sequence[np.ndarray]], np.ndarray]] = {
-    "none": lambda layers: np.stack(layers, axis=1),
-    "cls": lambda layers: np.stack([layer[0] for layer in layers]),
-    "mean": lambda layers: np.stack([layer.mean(axis=0) for layer in layers]),
-    "max": lambda layers: np.stack([layer.max(axis=0) for layer in layers]),
-}
+def text_rows(
+    pairs: Iterable[Sequence[str | bytes]],
+    tokenizer: Tokenizer,
+    max_seq_length: int,
+    settings: EmbeddingSettings | None = None,
+    prompt_name: str | None = None,
+) -> Iterator[tuple[padding.Unpadded, bool]]:
+    """Yields the features of pairs of texts, and whether these are truncated.
+
+    The second text of a pair may be empty.
+    """
+    settings = settings or EmbeddingSettings()
+    prompts = (settings.prompt(prompt_name), "")
+    special = text_inputs.special_ids(tokenizer.vocab)
+    texts = (
+        prompt + convert_to_unicode(text)
+        for pair in pairs
+        for prompt, text in zip(prompts, pair, strict=True)
+    )
+    if settings.lowercases_text:
+        texts = (text.lower() for text in texts)
+    ids = tokenizer.tokenize_lines_to_ids(texts)
+    for ids_a, ids_b in zip(ids, ids, strict=True):
+        pair = text_inputs.truncate(ids_a, ids_b, max_seq_length)
+        features = text_inputs.text_features(*pair, special)
+        yield features, pair != (ids_a, ids_b)
+
+
+def map_rows(
+    engine: Engine,
+    rows: Sequence[padding.Unpadded],
+    batch_size: int,
+    finish: Callable[[Sequence[np.ndarray], np.ndarray], Iterable[np.ndarray]],
+) -> list[Any]:
+    """Runs an encoder on batches of similar length.
+
+    `finish` is called with the layers, each [B, S, H], and the mask [B, S] of a
+    batch. Returns what it returns for each row.
+    """
+    lengths = [padding.row_length(row) for row in rows]
+
+    def run(indices: list[int]) -> Iterable[np.ndarray]:
+        batch_rows = [rows[index] for index in indices]
+        longest = lengths[indices[0]]
+        batch = padding.pad_batch(
+            text_schema(longest), batch_rows, longest, len(indices)
+        )
+        return finish(engine(batch), batch["input_mask"])
+
+    results: list[Any] = [None] * len(rows)
+    for indices, values in padding.map_batches(run, lengths, batch_size):
+        for index, value in zip(indices, values, strict=True):
+            results[index] = value
+    return results
 
 
 def split_pair(line: str) -> tuple[str, str]:

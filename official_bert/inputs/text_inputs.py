@@ -101,7 +101,7 @@ def encode(
             "`padding` must be 'longest' or 'max_length'. Received: "
             f"{padding!r}."
         )
-    pairs = itertools.chain.from_iterable(_as_pairs(texts))
+    pairs = itertools.chain.from_iterable(as_pairs(texts))
     special = special_ids(tokenizer.vocab)
     ids = tokenizer.tokenize_lines_to_ids(pairs)
     rows = [
@@ -114,8 +114,11 @@ def encode(
     return pad_batch(text_schema(length), rows, length, len(rows))
 
 
-def _as_pairs(texts: Any) -> list[Sequence[str]]:
-    """Returns pairs; the second text of a single text is empty."""
+def as_pairs(texts: Any) -> list[Sequence[str]]:
+    """Returns pairs; the second text of a single text is empty.
+
+    Raises `InputError` if there is anything but texts and pairs of texts.
+    """
     is_table = isinstance(texts, Mapping) or hasattr(texts, "columns")
     if is_table or isinstance(texts, str | bytes):
         raise InputError(

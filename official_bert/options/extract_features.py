@@ -1,5 +1,6 @@
 """Options of `extract_features.py`."""
 
+import dataclasses
 import os
 from typing import TypeVar
 
@@ -27,6 +28,9 @@ from official_bert.options.model_source import (
     require_model_files,
 )
 from official_bert.sources import pretrained
+from official_bert.sources.formats.huggingface.sentence_transformers import (
+    EmbeddingSettings,
+)
 
 _FORMATS = {".npy": "npy", ".tfrecord": "tfrecord", ".tf_record": "tfrecord"}
 
@@ -71,8 +75,9 @@ class ExtractFeatures(
     pooling: str = choice(
         "Write one vector per line. cls: the vector of [CLS]. mean, max: the "
         "mean or maximum over all tokens, including [CLS] and [SEP]. none: one "
-        "vector per token.",
-        "none|cls|mean|max",
+        "vector per token. auto: as the model's sentence-transformers files "
+        "say, with their length and normalization; without them, none.",
+        "auto|none|cls|mean|max",
     )
     normalize: bool = switch("Divide each vector by its Euclidean norm.")
     output_format: str = choice(
@@ -95,14 +100,43 @@ class ExtractFeatures(
         return True
 
     def _complete(self: _Options) -> _Options:
-        """Fills in the layers of a model with fewer than four."""
+        """Fills in what the model's files say, and the layers of small ones."""
         options = super()._complete()
-        if files.is_file(options.bert_config_file or ""):
-            depth = options.model_files.config.num_hidden_layers
-            if depth < 4:
-                layers = ",".join(str(-n) for n in range(1, depth + 1))
-                return options.fill({"layers": layers})
+        if not files.is_file(options.bert_config_file or ""):
+            return options
+        config = options.model_files.config
+        if options.pooling == "auto" and options.model_files.embedding:
+            settings = options.model_files.embedding
+            values = {
+                "layers": "-1",
+                "max_seq_length": settings.length(
+                    config.max_position_embeddings
+                ),
+                "normalize": settings.normalize,
+            }
+            for name in sorted(values.keys() & options.given):
+                if getattr(options, name) != values[name]:
+                    logging.warning(
+                        f"--{name}={getattr(options, name)} overrides the "
+                        f"setting of the model, {values[name]}"
+                    )
+            return options.fill(values)
+        if config.num_hidden_layers < 4:
+            depths = range(1, config.num_hidden_layers + 1)
+            return options.fill({"layers": ",".join(f"-{n}" for n in depths)})
         return options
+
+    @property
+    def embedding(self) -> EmbeddingSettings | None:
+        """How each line becomes one vector; None: one vector per token."""
+        if self.pooling == "none":
+            return None
+        if self.pooling != "auto":
+            return EmbeddingSettings((self.pooling,), normalize=self.normalize)
+        settings = self.model_files.embedding
+        if settings is None:
+            return None
+        return dataclasses.replace(settings, normalize=self.normalize)
 
     @property
     def resolved_format(self) -> str:
@@ -138,7 +172,12 @@ class ExtractFeatures(
                 "does not suit a left-to-right model, whose [CLS] attends only "
                 "to itself. Use mean or max.",
             )
-        if self.resolved_format == "npy" and self.pooling == "none":
+        if self.pooling not in ("auto", "none") and self.model_files.embedding:
+            logging.warning(
+                f"--pooling={self.pooling} is used without the settings of the "
+                "model for vectors of texts. To use them, omit --pooling"
+            )
+        if self.resolved_format == "npy" and self.embedding is None:
             message = "must be cls, mean or max for .npy: one vector per line."
             raise self.error("pooling", message)
         require_model_files(self.model_files)

@@ -29,18 +29,23 @@ def find(path: str) -> str:
     return os.path.join(path, prefixes[0]) if len(prefixes) == 1 else path
 
 
+def directory(checkpoint: str) -> str:
+    """Returns the directory of a checkpoint: a prefix or a directory."""
+    checkpoint = checkpoint.rstrip("/")
+    is_prefix = not files.exists(checkpoint)
+    return os.path.dirname(checkpoint) if is_prefix else checkpoint
+
+
 def beside(checkpoint: str, name: str) -> str | None:
     """Returns the path of a file in the directory of a checkpoint, or None.
 
     `checkpoint` is a prefix or a run directory. For a checkpoint in
     `best/`, the parent directory is searched too.
     """
-    checkpoint = checkpoint.rstrip("/")
-    is_prefix = not files.exists(checkpoint)
-    directory = os.path.dirname(checkpoint) if is_prefix else checkpoint
-    paths = [os.path.join(directory, name)]
-    if os.path.basename(directory) == file_names.BEST:
-        paths.append(os.path.join(os.path.dirname(directory), name))
+    folder = directory(checkpoint)
+    paths = [os.path.join(folder, name)]
+    if os.path.basename(folder) == file_names.BEST:
+        paths.append(os.path.join(os.path.dirname(folder), name))
     return next(filter(files.exists, paths), None)
 
 

@@ -37,6 +37,10 @@ from official_bert.sources import (
 )
 from official_bert.sources.formats import METADATA_PATTERNS, WEIGHTS_PATTERNS
 from official_bert.sources.formats.huggingface import files as huggingface_files
+from official_bert.sources.formats.huggingface import sentence_transformers
+from official_bert.sources.formats.huggingface.sentence_transformers import (
+    EmbeddingSettings,
+)
 from official_bert.sources.formats.tf1 import files as tf1_files
 from official_bert.sources.released_models import (
     DEMO,
@@ -104,6 +108,11 @@ class ModelFiles:
         )
 
     @functools.cached_property
+    def embedding(self) -> EmbeddingSettings | None:
+        """How a text becomes a vector, if the model was trained for it."""
+        return sentence_transformers.read(self.init_checkpoint)
+
+    @functools.cached_property
     def tokenizer(self) -> "Tokenizer":
         """The tokenizer of the vocabulary and the settings."""
         return self.make_tokenizer()
@@ -137,6 +146,7 @@ def find(
     directory = (
         model.rstrip("/") if is_path else _download(model, METADATA_PATTERNS)
     )
+    directory = sentence_transformers.transformer_directory(directory)
     source = formats.find(directory, model)
     reader = source.format.files
     checkpoint = directory

@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 import tensorflow as tf
-from support import command_lines, recorded, tiny
+from support import ROOT, command_lines, recorded, tiny
 from support.run_outputs import read_json_lines, weights
 
 from official_bert.commands import extract_features
@@ -16,7 +16,9 @@ from official_bert.inference.feature_extraction import FeatureExtractor
 from official_bert.inference.trained_models import load_encoder
 from official_bert.options import ExtractFeatures
 from official_bert.runs import checkpoints
+from tools.golden.make_sentence_transformers import TEXTS
 
+GOLDEN = ROOT / "tests" / "golden"
 CONFIG = {**tiny.CONFIG, "num_hidden_layers": 2}
 TEXT = "good cat\n\nred sun ? ||| it is rain\nwhat is it ?\n"
 
@@ -211,8 +213,8 @@ MODEL = (
         ("--layers=", "--layers= must list numbers"),
         ("--layers=a", "--layers=a .*-2 to 1"),
         ("--use_tpu", "--use_tpu"),
-        ("--output_format=npy", "--pooling=none"),
-        ("--output_file=no.npy", "--pooling=none"),
+        ("--output_format=npy", "--pooling=auto"),
+        ("--output_file=no.npy", "--pooling=auto"),
         ("--output_file=text.txt", "--output_file=text.txt"),
         ("--pooling=sum", "--pooling=sum"),
         ("--max_seq_length=65", "--max_seq_length=65 .*64"),
@@ -255,3 +257,26 @@ def test_invalid_input_is_an_error_and_leaves_no_output(folder):
     with pytest.raises(InputError, match=r"vocab\.txt: .*\[CLS\]"):
         run(folder, "out.jsonl")
     assert not list(folder.glob("out*"))
+
+
+@pytest.mark.slow
+def test_auto_writes_the_vectors_of_sentence_transformers(tmp_path, caplog):
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS) + "\n")
+    flags = {
+        "model": str(GOLDEN / "sentence_transformers"),
+        "input_file": str(tmp_path / "texts.txt"),
+        "output_file": str(tmp_path / "out.npy"),
+    }
+    extract_features.main(ExtractFeatures(**flags))
+    found = np.load(flags["output_file"])
+    recorded = np.load(GOLDEN / "sentence_transformers" / "vectors.npz")
+    np.testing.assert_allclose(found, recorded["model"], atol=2e-6)
+    assert "overrides" not in caplog.text
+
+    changes = {"max_seq_length": 5, "normalize": True, "layers": "0"}
+    ExtractFeatures(**flags, **changes).resolve()
+    assert "--max_seq_length=5 overrides the setting of the m" in caplog.text
+    assert "--layers=0 overrides" in caplog.text
+    assert "--normalize" not in caplog.text
+    ExtractFeatures(**flags, **changes, pooling="mean").resolve()
+    assert "--pooling=mean is used without the settings" in caplog.text

@@ -75,7 +75,10 @@ _TF1 = Format(
 # The same files; only the names in the checkpoint differ.
 _MODEL_GARDEN = _TF1._replace(name="model_garden", is_output=False)
 _HUGGINGFACE = Format(
-    "huggingface", huggingface_files, ("vocab.txt",), ("model*.safetensors",)
+    "huggingface",
+    huggingface_files,
+    ("vocab.txt", "*_Dense/model.safetensors"),
+    ("model*.safetensors",),
 )
 _KERAS_HUB = Format(
     "keras_hub",

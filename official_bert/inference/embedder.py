@@ -1,0 +1,228 @@
+"""Vectors of texts, for similarity and search."""
+
+import itertools
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from absl import logging
+
+from official_bert.errors import InputError
+from official_bert.inference.feature_extraction import map_rows, text_rows
+from official_bert.inputs import text_inputs
+from official_bert.io import progress
+from official_bert.sources import pretrained
+from official_bert.sources.formats.huggingface.sentence_transformers import (
+    EmbeddingSettings,
+)
+from official_bert.tasks import sentence_vectors
+from official_bert.tasks.documents import warn_of_truncation
+from official_bert.tasks.engines import Engine
+from official_bert.tasks.sentence_vectors import SentencePooling
+from official_bert.tokenization import Tokenizer
+
+Vectors = npt.NDArray[np.float32]
+
+# Texts of a chunk are tokenized together, and sorted by length.
+_CHUNK = 4096
+# The number of similarities in memory in a search.
+_BLOCK = 2**24
+
+
+class SearchResult(NamedTuple):
+    """The nearest vectors of each query, most similar first."""
+
+    indices: npt.NDArray[np.int64]  # [N, k], of the vectors in the corpus.
+    scores: Vectors  # [N, k], see `Embedder.similarity`.
+
+
+class Embedder:
+    """Turns texts into vectors, whose similarity is that of the texts.
+
+    ```
+    embedder = Embedder.from_pretrained("all-MiniLM-L6-v2")
+    vectors = embedder(["The cat sleeps.", "Rates rose again."])
+    embedder.search(["A kitten naps."], vectors, k=1).indices  # [[0]]
+    ```
+
+    Args:
+        engine: Computes the vectors of tokens, [B, S, H].
+        tokenizer: The tokenizer of the model.
+        settings: How tokens become a vector.
+        hidden_size: H.
+        max_seq_length: Longer texts are truncated to this number of tokens.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        tokenizer: Tokenizer,
+        settings: EmbeddingSettings,
+        *,
+        hidden_size: int,
+        max_seq_length: int,
+    ) -> None:
+        self.tokenizer = tokenizer
+        self.settings = settings
+        self.max_seq_length = max_seq_length
+        self._engine = engine
+        self._has_warned = False  # About truncated texts.
+        self._pool = SentencePooling(settings, hidden_size)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        model: str | os.PathLike[str],
+        *,
+        engine: str = "auto",
+        precision: str = "auto",
+    ) -> "Embedder":
+        """Loads a model of sentence-transformers, or any other BERT.
+
+        Without the files of sentence-transformers, the vector of a text is the
+        mean over its tokens, with a warning.
+
+        Args:
+            model: A name or a directory, like `--model`.
+            engine: "tensorflow", "openvino" or "auto", like `--engine` of
+                `extract_features.py`.
+            precision: "float32", "bfloat16" or "auto", like `--precision`.
+
+        Raises:
+            InputError: A file is missing, damaged or not supported.
+        """
+        from official_bert.inference import engine_choice
+
+        model_files = pretrained.find(model)
+        settings = model_files.embedding
+        if settings is None:
+            settings = EmbeddingSettings()
+            logging.warning(
+                f"{model} has no modules.json of sentence-transformers: the "
+                "vector of a text is the mean over its tokens. For search, use "
+                "a model that was trained for it."
+            )
+        pretrained.download_weights(model, model_files.init_checkpoint)
+        config = model_files.config
+        encoder, tokenizer = engine_choice.load_encoder(
+            model_files,
+            [config.num_hidden_layers - 1],
+            engine_choice.EngineChoice(engine, precision),
+        )
+        return cls(
+            encoder,
+            tokenizer,
+            settings,
+            hidden_size=config.hidden_size,
+            max_seq_length=settings.length(config.max_position_embeddings),
+        )
+
+    @property
+    def size(self) -> int:
+        """D, the number of dimensions of the vectors."""
+        return self._pool.size
+
+    def __call__(
+        self,
+        texts: Sequence[str],
+        *,
+        batch_size: int = 32,
+        prompt_name: str | None = None,
+    ) -> Vectors:
+        """Returns the vectors of N texts, float32 [N, D].
+
+        Args:
+            texts: The texts, in any order of lengths.
+            batch_size: Sequences per step.
+            prompt_name: The name of a prompt of the model, which is written
+                before each text. Default: the model's default, if it has one.
+
+        Raises:
+            InputError: `texts` is a single text or contains something else, or
+                the model has no such prompt.
+        """
+        if batch_size < 1:
+            raise InputError(
+                f"`batch_size` must be at least 1. Received: {batch_size}."
+            )
+        pairs = text_inputs.as_pairs(texts)
+        rows = text_rows(
+            pairs,
+            self.tokenizer,
+            self.max_seq_length,
+            self.settings,
+            prompt_name,
+        )
+        vectors = np.empty((len(pairs), self.size), np.float32)
+        start = num_truncated = 0
+        with progress.bar(
+            description="Embedding",
+            total=len(pairs),
+            unit=" texts",
+            disable=len(pairs) <= _CHUNK,
+        ) as bar:
+            while chunk := list(itertools.islice(rows, _CHUNK)):
+                features = [row for row, _ in chunk]
+                found = map_rows(
+                    self._engine, features, batch_size, self._finish
+                )
+                vectors[start : start + len(chunk)] = found
+                start += len(chunk)
+                num_truncated += sum(is_truncated for _, is_truncated in chunk)
+                bar.update(len(chunk))
+        if num_truncated and not self._has_warned:
+            self._has_warned = True
+            number = f"{num_truncated} of {len(pairs)}"
+            warn_of_truncation(number, self.max_seq_length, "")
+        return vectors
+
+    def _finish(self, layers: Sequence[Any], mask: np.ndarray) -> np.ndarray:
+        return self._pool(layers[0], mask)
+
+    def similarity(self, a: np.ndarray, b: np.ndarray) -> Vectors:
+        """Returns the similarities of vectors [N, D] and [M, D], [N, M].
+
+        It is the model's: cosine by default, a dot product, or a negative
+        distance.
+        """
+        return sentence_vectors.similarity(a, b, self.settings.similarity)
+
+    def search(
+        self,
+        queries: Sequence[str],
+        corpus_vectors: np.ndarray,
+        k: int = 10,
+        *,
+        prompt_name: str | None = None,
+    ) -> SearchResult:
+        """Finds the `k` most similar vectors of a corpus for each query.
+
+        The search is exact. `corpus_vectors`, [M, D], are those of this
+        embedder. By default, queries have the prompt "query", if the model has
+        it. If M is smaller than `k`, there are M results.
+        """
+        if prompt_name is None and "query" in self.settings.prompts:
+            prompt_name = "query"
+        shape = np.shape(corpus_vectors)
+        if shape[1:] != (self.size,) or shape[0] < 1 or k < 1:
+            raise InputError(
+                f"`corpus_vectors` must be an array [M, {self.size}], and M "
+                f"and `k` at least 1. Received: {list(shape)}, k = {k}."
+            )
+        vectors = self(queries, prompt_name=prompt_name)
+        num_found = min(k, len(corpus_vectors))
+        indices = np.empty((len(vectors), num_found), np.int64)
+        scores = np.empty((len(vectors), num_found), np.float32)
+        rows_of_block = max(1, _BLOCK // len(corpus_vectors))
+        for start in range(0, len(vectors), rows_of_block):
+            block = slice(start, start + rows_of_block)
+            found = self.similarity(vectors[block], corpus_vectors)
+            nearest = np.argpartition(-found, num_found - 1, axis=1)
+            nearest = np.sort(nearest[:, :num_found], axis=1)
+            values = np.take_along_axis(found, nearest, 1)
+            order = np.argsort(-values, axis=1, kind="stable")
+            indices[block] = np.take_along_axis(nearest, order, 1)
+            scores[block] = np.take_along_axis(values, order, 1)
+        return SearchResult(indices, scores)

@@ -1,0 +1,113 @@
+"""Computes the vector of a text from the vectors of its tokens."""
+
+from collections.abc import Callable
+
+import numpy as np
+from safetensors.numpy import load
+
+from official_bert.errors import InputError
+from official_bert.sources.formats.huggingface.sentence_transformers import (
+    Dense,
+    EmbeddingSettings,
+)
+
+_Pooling = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+def _sum(vectors: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    sums: np.ndarray = (weights[:, np.newaxis] @ vectors)[:, 0]
+    return sums
+
+
+def _mean(vectors: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    return _sum(vectors, weights) / weights.sum(1, keepdims=True)
+
+
+# {name in sentence-transformers: returns [B, H] for the vectors [B, S, H] and
+# the mask of the tokens, float32 [B, S]}. Every text has tokens.
+POOLINGS: dict[str, _Pooling] = {
+    "cls": lambda vectors, _: vectors[:, 0],
+    "max": lambda vectors, mask: np.where(
+        mask[..., np.newaxis] > 0, vectors, -np.inf
+    ).max(1),
+    "mean": _mean,
+    "mean_sqrt_len_tokens": lambda vectors, mask: (
+        _sum(vectors, mask) / np.sqrt(mask.sum(1, keepdims=True))
+    ),
+    "weightedmean": lambda vectors, mask: _mean(vectors, mask.cumsum(1) * mask),
+    "lasttoken": lambda vectors, mask: vectors[
+        np.arange(len(mask)), mask.sum(1).astype(int) - 1
+    ],
+}
+
+_ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "Identity": lambda x: x,
+    "Tanh": np.tanh,
+    "ReLU": lambda x: np.maximum(x, 0),
+    "Sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+}
+
+
+class SentencePooling:
+    """Turns vectors of tokens into vectors of texts, as the settings say.
+
+    Raises `InputError` if a dense layer does not fit the hidden size.
+    """
+
+    def __init__(self, settings: EmbeddingSettings, hidden_size: int) -> None:
+        self._settings = settings
+        self._layers = []
+        size = len(settings.pooling) * hidden_size
+        for layer in settings.dense:
+            self._layers.append(_load_dense(layer, size))
+            size = layer.out_features
+        self.size = min(size, settings.truncate_dim or size)
+
+    def __call__(self, vectors: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        """Returns float32 [B, D] for float32 [B, S, H] and int32 [B, S]."""
+        weights = mask.astype(np.float32)
+        pooled = np.concatenate(
+            [POOLINGS[n](vectors, weights) for n in self._settings.pooling], 1
+        )
+        for kernel, bias, activation in self._layers:
+            pooled = activation(pooled @ kernel + bias)
+        if self._settings.normalize:
+            pooled = normalize(pooled)
+        return pooled[:, : self.size].astype(np.float32)
+
+
+def _load_dense(
+    layer: Dense, size: int
+) -> tuple[np.ndarray, np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+    arrays = load(layer.weights)
+    expected = (layer.out_features, size)
+    kernel = arrays.get("linear.weight", np.zeros(0))
+    if kernel.shape != expected:
+        raise InputError(
+            f"The `linear.weight` of a Dense module must have the shape "
+            f"{list(expected)}. Received: {list(kernel.shape)}."
+        )
+    kernel = kernel.astype(np.float32).T
+    bias = arrays.get("linear.bias", np.zeros(1)).astype(np.float32)
+    return kernel, bias, _ACTIVATIONS[layer.activation]
+
+
+def normalize(vectors: np.ndarray) -> np.ndarray:
+    """Divides vectors by their Euclidean norms; a zero vector stays zero."""
+    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    normalized: np.ndarray = vectors / np.maximum(norms, 1e-12)
+    return normalized
+
+
+def similarity(a: np.ndarray, b: np.ndarray, kind: str) -> np.ndarray:
+    """Returns the similarities [N, M] of vectors [N, D] and [M, D].
+
+    Distances are negative, so that larger values are always more similar.
+    """
+    if kind == "cosine":
+        a, b = normalize(a), normalize(b)
+    if kind in ("cosine", "dot"):
+        return np.asarray(a @ b.T, np.float32)
+    order = 2 if kind == "euclidean" else 1
+    rows = [np.linalg.norm(b - row, order, axis=1) for row in a]
+    return -np.reshape(rows, (len(a), len(b)))

@@ -1,0 +1,187 @@
+"""Vectors of texts, compared with those that sentence-transformers computed."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from support import ROOT
+from support.conversions import change_json
+
+from official_bert import Embedder
+from official_bert.errors import InputError
+from official_bert.sources.formats.huggingface.sentence_transformers import (
+    EmbeddingSettings,
+)
+from official_bert.tasks.sentence_vectors import POOLINGS
+from tools.golden.make_sentence_transformers import TEXTS
+
+GOLDEN = ROOT / "tests" / "golden" / "sentence_transformers"
+VECTORS = np.load(GOLDEN / "vectors.npz")
+FORMER_KEYS = {
+    "cls": "pooling_mode_cls_token",
+    "mean": "pooling_mode_mean_tokens",
+    "lasttoken": "pooling_mode_lasttoken",
+}
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A copy of the model, which tests may change."""
+    return shutil.copytree(GOLDEN, tmp_path / "model")
+
+
+def keep_modules(model, number):
+    path = model / "modules.json"
+    path.write_text(json.dumps(json.loads(path.read_text())[:number]))
+
+
+def assert_vectors(found, name):
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, VECTORS[name], atol=2e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["tensorflow", "openvino"])
+def test_vectors_equal_those_of_sentence_transformers(engine, caplog):
+    if engine == "openvino":
+        pytest.importorskip("openvino")
+    embedder = Embedder.from_pretrained(GOLDEN, engine=engine)
+    assert embedder.size == 5
+    # Batches of similar length, whose order differs from that of the texts.
+    assert_vectors(embedder(TEXTS, batch_size=2), "model")
+    assert_vectors(embedder(TEXTS, prompt_name="query"), "query")
+    assert caplog.text.count("1 of 5 texts are truncated to 9 tokens") == 1
+    assert embedder([]).shape == (0, 5)
+    found = embedder.search(TEXTS, VECTORS["model"], k=2)
+    exact = VECTORS["query"].astype(np.float64) @ VECTORS["model"].T
+    nearest = np.argsort(-exact, axis=1)[:, :2]
+    np.testing.assert_array_equal(found.indices, nearest)
+    scores = np.take_along_axis(exact, nearest, 1)
+    np.testing.assert_allclose(found.scores, scores, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", POOLINGS)
+def test_every_pooling_equals_that_of_sentence_transformers(model, name):
+    keep_modules(model, 2)
+    key = FORMER_KEYS.get(name)
+    config = {key: True} if key else {"pooling_mode": name}
+    (model / "1_Pooling" / "config.json").write_text(json.dumps(config))
+    assert_vectors(Embedder.from_pretrained(model)(TEXTS), name)
+
+
+@pytest.mark.slow
+def test_former_layout_and_other_settings_are_read(model):
+    keep_modules(model, 2)
+    bert = model / "0_BERT"
+    bert.mkdir()
+    for name in ("config.json", "model.safetensors", "tokenizer.json"):
+        (model / name).rename(bert / name)
+    (model / "tokenizer_config.json").unlink()
+    modules = json.loads((model / "modules.json").read_text())
+    modules[0] |= {"path": bert.name, "type": "models.Transformer"}
+    (model / "modules.json").write_text(json.dumps(modules))
+    (model / "1_Pooling" / "config.json").write_text("{}")
+    texts = {"max_seq_length": 9, "do_lower_case": True}
+    (bert / "sentence_bert_config.json").write_text(json.dumps(texts))
+    change_json(
+        model / "config_sentence_transformers.json",
+        default_prompt_name="query",
+        prompts={"query": "C B "},
+        truncate_dim=3,
+    )
+    for directory in (model, bert):
+        found = Embedder.from_pretrained(directory)(["A a A"])  # "c b a a a"
+        np.testing.assert_allclose(found, VECTORS["mean"][4:, :3], atol=2e-6)
+
+
+@pytest.mark.slow
+def test_plain_model_takes_means_with_a_warning(model, caplog):
+    (model / "modules.json").unlink()
+    embedder = Embedder.from_pretrained(model)
+    assert "has no modules.json" in caplog.text
+    assert embedder.max_seq_length == 12  # Positions; the text 2 is truncated.
+    short = [0, 1, 3, 4]
+    found = embedder([TEXTS[number] for number in short])
+    np.testing.assert_allclose(found, VECTORS["mean"][short], atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("file", "changes", "message"),
+    [
+        ("1_Pooling/config.json", {"pooling_mode": "sum"}, "`pooling_mode`"),
+        ("2_Dense/config.json", {"use_residual": True}, "`use_residual`"),
+        (
+            "2_Dense/config.json",
+            {"activation_function": "torch.nn.GELU"},
+            "Identity or Tanh or ReLU or Sigmoid. Received: 'GELU'",
+        ),
+        ("1_Pooling/config.json", {"include_prompt": False}, "include_prompt"),
+        (
+            "config_sentence_transformers.json",
+            {"similarity_fn_name": "maxsim"},
+            "cosine or dot",
+        ),
+        (
+            "sentence_bert_config.json",
+            {"modality_config": {"text": {"method_output_name": "logits"}}},
+            "last_hidden_state",
+        ),
+    ],
+)
+def test_unsupported_settings_are_errors(model, file, changes, message):
+    change_json(model / file, **changes)
+    with pytest.raises(InputError, match=message):
+        Embedder.from_pretrained(model)
+
+
+def test_unsupported_modules_and_pickles_are_errors(model):
+    dense = model / "2_Dense" / "model.safetensors"
+    dense.rename(dense.with_name("pytorch_model.bin"))
+    with pytest.raises(InputError, match=r"pytorch_model\.bin is never opened"):
+        Embedder.from_pretrained(model)
+    path = model / "modules.json"
+    path.write_text(path.read_text().replace(".Dense", ".LSTM"))
+    with pytest.raises(InputError, match="Received: Transformer, Pooling, LST"):
+        Embedder.from_pretrained(model)
+    path.write_text("{}")
+    with pytest.raises(InputError, match="list of modules"):
+        Embedder.from_pretrained(model)
+
+
+def make(**settings):
+    """An embedder without a model."""
+    return Embedder(
+        None,
+        None,
+        EmbeddingSettings(**settings),
+        hidden_size=2,
+        max_seq_length=8,
+    )
+
+
+def test_invalid_calls_are_errors():
+    for call, message in (
+        (lambda: make()("a text"), "list of texts"),
+        (lambda: make()([], batch_size=0), "batch_size"),
+        (lambda: make(prompts={"q": ""})([], prompt_name="a"), "q. Received"),
+        (lambda: make().search(["a"], np.zeros((3, 4))), r"\[M, 2\]"),
+    ):
+        with pytest.raises(InputError, match=message):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("cosine", [[0.6, 0.96]]),
+        ("dot", [[3.0, 48.0]]),
+        ("euclidean", [[-np.sqrt(20), -np.sqrt(29)]]),
+        ("manhattan", [[-6.0, -7.0]]),
+    ],
+)
+def test_similarity_is_that_of_the_model(name, expected):
+    a, b = np.array([[3.0, 4.0]]), np.array([[1.0, 0.0], [8.0, 6.0]])
+    found = make(similarity=name).similarity(a, b)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
