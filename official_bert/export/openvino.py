@@ -184,7 +184,7 @@ def _write(
             quantize(new)
         config = description.config.to_json_string()
         files.write_text(os.path.join(new, file_names.CONFIG), config)
-        description.write_task_and_tokenizer(new)
+        description.write_beside(new)
     return gap
 
 

@@ -17,6 +17,7 @@ from official_bert.options.model_source import TokenizerOptions
 from official_bert.runs import file_names
 from official_bert.sources import formats, pretrained
 from official_bert.sources.formats import FORMATS
+from official_bert.sources.formats.huggingface import sentence_transformers
 from official_bert.sources.heads import CLASSIFIERS
 
 _Options = TypeVar("_Options", bound="ConvertCheckpoint")
@@ -133,7 +134,8 @@ class ConvertCheckpoint(TokenizerOptions, heading="Model"):
     @functools.cached_property
     def source(self) -> formats.Source:
         """The model at --input, whose format is detected once."""
-        return formats.find(self.input, f"--input={self.input}")
+        directory = sentence_transformers.transformer_directory(self.input)
+        return formats.find(directory, f"--input={self.input}")
 
     def _check_formats(self, detected: str) -> None:
         if self.input_format not in ("auto", detected):

@@ -12,6 +12,7 @@ import jinja2
 import numpy as np
 from absl import logging
 
+from official_bert.config import BertConfig
 from official_bert.errors import InputError, listed
 from official_bert.io import files, progress
 from official_bert.options.convert_checkpoint import ConvertCheckpoint
@@ -25,6 +26,7 @@ from official_bert.sources import (
     tokenizer_files,
 )
 from official_bert.sources.formats import FORMATS
+from official_bert.sources.formats.huggingface import sentence_transformers
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.formats.tf1 import weights as tf1_weights
 from official_bert.sources.model import Description, Model, match
@@ -40,8 +42,8 @@ _CARD = "README.md"  # The model card of the Hugging Face Hub.
 # The weights with a row or a value for each token.
 _PER_TOKEN = ("bert/embeddings/word_embeddings", "cls/predictions/output_bias")
 
-# Files that sentence-transformers and PEFT add to a model.
-_OF_OTHERS = re.compile(r"modules\.json|\w*sentence\w*\.json|adapter_.+|\d_\w+")
+# Files that PEFT adds to a model.
+_OF_OTHERS = re.compile(r"adapter_.+")
 
 
 def open_model(options: ConvertCheckpoint) -> Model:
@@ -54,8 +56,8 @@ def open_model(options: ConvertCheckpoint) -> Model:
     if others := list(names):
         logging.warning(
             f"{options.input}: {', '.join(others)} are not converted. They "
-            "change what the model computes, for example how it pools vectors, "
-            "so the converted model gives other results"
+            "change what the model computes, so the converted model gives "
+            "other results"
         )
     model = match(arrays, description, head=options.head, skip=options.skip)
     if options.head and description.task:
@@ -300,6 +302,7 @@ def _write_model_card(
         do_lower_case=model.description.settings.do_lower_case,
         head=model.head,
         labels=model.description.labels,
+        embedding=model.description.embedding,
         text=text.strip(),
         license=options.license or _license(model.arrays.where),
         metrics=dict(line.split(" = ", 1) for line in lines),
@@ -343,6 +346,8 @@ def _lost(before: Description, after: Description) -> Iterable[str]:
             yield f"{name}: {old!r} becomes {new!r}"
     if before.vocab != after.vocab:
         yield "line ends or spaces of the vocabulary"
+    if before.embedding != after.embedding:
+        yield "how a text becomes a vector, the files of sentence-transformers"
     old, new = before.settings, after.settings
     if new.do_lower_case not in (None, old.do_lower_case):
         yield f"do_lower_case: becomes {new.do_lower_case}"
@@ -420,6 +425,10 @@ def strip_optimizer(options: ConvertCheckpoint) -> str:
             if path := checkpoint_paths.beside(prefix, name):
                 copy = os.path.join(directory, name)
                 files.write_text(copy, files.read_text(path))
+        if embedding := sentence_transformers.read(prefix):
+            config_file = os.path.join(directory, file_names.CONFIG)
+            size = BertConfig.from_json_file(config_file).hidden_size
+            sentence_transformers.write(embedding, directory, size)
         after = tf1_weights.open_arrays(directory)
         if gap := _difference(kept, before.read, after.read):
             raise RuntimeError(f"The copy differs from the original by {gap}.")

@@ -18,6 +18,7 @@ from official_bert.io import files
 from official_bert.runs import checkpoints, file_names
 from official_bert.runs.directory import RunDirectory
 from official_bert.sources import formats, heads, pretrained
+from official_bert.sources.formats.huggingface import sentence_transformers
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.formats.tf1 import files as tf1_files
 from official_bert.sources.formats.tf1 import weights as tf1_weights
@@ -70,7 +71,10 @@ def read(
     if lower is not None:
         settings = dataclasses.replace(settings, do_lower_case=lower)
     description = dataclasses.replace(
-        description, vocab=vocab, settings=settings
+        description,
+        vocab=vocab,
+        settings=settings,
+        embedding=sentence_transformers.read(path),
     )
     return model_format.weights.open_arrays(path, config), description
 

@@ -16,6 +16,10 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError, bullet_list
 from official_bert.io import json_files, progress
 from official_bert.sources import heads, task_file, tokenizer_files, weights
+from official_bert.sources.formats.huggingface import sentence_transformers
+from official_bert.sources.formats.huggingface.sentence_transformers import (
+    EmbeddingSettings,
+)
 from official_bert.sources.weights import Shape
 from official_bert.tokenization.settings import UNKNOWN, TokenizerSettings
 
@@ -131,16 +135,18 @@ class Description:
     labels: tuple[str, ...] = ()  # One per class, in order.
     problem_type: str | None = None  # The key of transformers' configs.
     head: str | None = None  # A key of `heads.KINDS`, if known.
+    embedding: EmbeddingSettings | None = None
 
     @property
     def tokens(self) -> list[str]:
         """The tokens of the vocabulary, in the order of their ids."""
         return tokenizer_files.tokens_of(self.vocab or "")
 
-    def write_task_and_tokenizer(self, directory: str) -> None:
-        """Writes `task.json` and the tokenizer's files, if there are any.
+    def write_beside(self, directory: str) -> None:
+        """Writes the files beside weights and config, if there are any.
 
-        For a pre-trained model, only the tokenizer's files store the casing.
+        These are `task.json`, the tokenizer's, and those of `embedding`. For a
+        pre-trained model, only the tokenizer's files store the casing.
         """
         if self.task is not None:
             json_files.write(task_file.path_in(directory), self.task)
@@ -150,6 +156,9 @@ class Description:
             self.settings,
             self.config.max_position_embeddings,
         )
+        if self.embedding:
+            size = self.config.hidden_size
+            sentence_transformers.write(self.embedding, directory, size)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,12 +1,15 @@
 """Vectors of texts, compared with those that sentence-transformers computed."""
 
 import json
+import os
 import shutil
+import subprocess
 
 import numpy as np
 import pytest
 from support import ROOT
-from support.conversions import change_json
+from support.conversions import change_json, convert, to_hf, to_tf1
+from support.processes import python_with
 
 from official_bert import Embedder
 from official_bert.errors import InputError
@@ -91,9 +94,61 @@ def test_former_layout_and_other_settings_are_read(model):
         prompts={"query": "C B "},
         truncate_dim=3,
     )
-    for directory in (model, bert):
+    for directory in (model, bert, to_tf1(model)):
         found = Embedder.from_pretrained(directory)(["A a A"])  # "c b a a a"
         np.testing.assert_allclose(found, VECTORS["mean"][4:, :3], atol=2e-6)
+
+
+@pytest.fixture(scope="module")
+def converted(tmp_path_factory):
+    """The model in the formats `tf1`, `hf` and `stripped`, a TF1 checkpoint."""
+    folder = tmp_path_factory.mktemp("converted")
+    original = shutil.copytree(GOLDEN, folder / "original")
+    to_hf(to_tf1(original, "tf1"))
+    to_tf1(folder / "tf1", "stripped", strip_optimizer=True)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["tf1", "hf", "stripped"])
+def test_converted_models_keep_the_settings(converted, name):
+    embedder = Embedder.from_pretrained(converted / name)
+    assert_vectors(embedder(TEXTS, prompt_name="query"), "query")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("to", ["openvino", "keras_hub"])
+def test_other_formats_keep_the_settings_or_report_their_loss(
+    converted, capsys, to
+):
+    pytest.importorskip(to)
+    folder = convert(input=converted / "tf1", output=converted / to, to=to)
+    if to == "openvino":
+        assert_vectors(Embedder.from_pretrained(folder)(TEXTS), "model")
+    else:
+        text = "Not kept by keras_hub: how a text becomes a vector"
+        assert text in capsys.readouterr().out
+
+
+@pytest.mark.nightly
+def test_sentence_transformers_has_the_same_vectors_with_our_files(converted):
+    python = python_with(
+        "sentence_transformers", "SENTENCE_TRANSFORMERS_PYTHON"
+    )
+    code = (
+        "import sys, numpy, sentence_transformers as st; "
+        "model = st.SentenceTransformer(sys.argv[1], device='cpu'); "
+        "texts = sys.argv[3:]; "
+        "numpy.save(sys.argv[2], model.encode(texts, prompt_name='query'))"
+    )
+    path = converted / "query.npy"
+    subprocess.run(
+        [python, "-c", code, str(converted / "hf"), str(path), *TEXTS],
+        check=True,
+        capture_output=True,
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+    )
+    assert_vectors(np.load(path), "query")
 
 
 @pytest.mark.slow

@@ -166,7 +166,7 @@ def write(model: Model, directory: str) -> None:
     config_file = os.path.join(directory, huggingface_files.CONFIG)
     json_files.write(config_file, _make_config(model), sort_keys=True)
     description = model.description
-    description.write_task_and_tokenizer(directory)
+    description.write_beside(directory)
     if limit := description.settings.num_wordpieces:
         # In transformers, vocab.txt does not have the added tokens.
         vocab = "".join(f"{token}\n" for token in description.tokens[:limit])

@@ -87,7 +87,7 @@ def write_files(
     write_arrays(directory, arrays)
     config_file = os.path.join(directory, file_names.CONFIG)
     files.write_text(config_file, description.config.to_json_string())
-    description.write_task_and_tokenizer(directory)
+    description.write_beside(directory)
 
 
 def write_arrays(directory: str, arrays: Iterable[tuple[str, Any]]) -> None:
