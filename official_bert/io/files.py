@@ -28,7 +28,9 @@ _FIX_DIRECTORY = "Choose another or fix its permissions."
 
 # The first bytes of some files that are not text, and what to do with them.
 _NOT_TEXT = {
-    b"PK\x03\x04": "a ZIP archive, such as .xlsx. Export it as CSV in UTF-8",
+    b"PK\x03\x04": "a ZIP archive, such as .xlsx. Rename it or, if this is no "
+    "table, export it as CSV in UTF-8",
+    b"PAR1": "Parquet. Give the file a name that ends in .parquet",
     b"\xd0\xcf\x11\xe0": "an Office file, such as .xls. Export it as CSV",
     b"\x1f\x8b": "gzip data. Give the file a name that ends in .gz",
 }

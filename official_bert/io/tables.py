@@ -18,11 +18,13 @@ from typing import Any, NamedTuple
 from absl import logging
 
 from official_bert.errors import InputError, listed, quoted
-from official_bert.io import files, json_files, tsv
+from official_bert.io import binary_tables, files, json_files, tsv
 from official_bert.io.tsv import NumberedCells, log_once
 
-# Endings of file names, and values of --task_name.
-FORMATS = ("tsv", "csv", "jsonl")
+# Endings of file names, and values of --task_name. Rows are lines of cells or,
+# in `OBJECTS`, JSON objects.
+OBJECTS = ("jsonl", "parquet", "arrow")
+FORMATS = ("tsv", "csv", "xlsx", *OBJECTS)
 
 _DOUBLE_QUOTES = (
     'A cell that starts with a quote (") must end with one, and quotes inside '
@@ -59,9 +61,10 @@ class Row(NamedTuple):
 
     Attributes:
         path: The file.
-        line: The line on which the row begins, from 1.
-        cells: {column: cell}. Cells are strings; in JSON Lines, any JSON value.
-            In TSV and CSV, columns have the numbers "0", "1", ... in addition
+        line: The line on which the row begins, from 1; in binary files, the
+            number of the row.
+        cells: {column: cell}. Cells are strings; in `OBJECTS`, any JSON value.
+            In other formats, columns have the numbers "0", "1", ... in addition
             to the names of the header, which take precedence.
         columns: The names of the columns; several unnamed ones are
             `Unnamed: N`. Without a header, their numbers.
@@ -295,13 +298,14 @@ def read(
     In `tsv`, tabs separate the cells, which may be quoted; see `io/tsv.py`. In
     `csv`, a cell in double quotes may contain commas, line breaks and doubled
     quotes; semicolons may separate the cells, see `_delimiter`. In `jsonl`,
-    every line is a JSON object. Raises `InputError` for other files.
+    every line is a JSON object. For other formats see `binary_tables`. Raises
+    `InputError` for other files.
     """
     paths = [paths] if isinstance(paths, str) else paths
     rows: Iterator[Row] = itertools.chain.from_iterable(
         _read(path, file_format) for path in paths
     )
-    if file_format != "jsonl":
+    if file_format not in OBJECTS:
         rows = name_columns(rows) if has_header else _equally_wide(rows)
     row = None
     for row in rows:
@@ -315,8 +319,14 @@ def _read(path: str, file_format: str) -> Iterator[Row]:
     files.require(path, "The table")
     if file_format == "jsonl":
         return _read_objects(path)
+    if file_format in OBJECTS:
+        objects = binary_tables.read_objects(path, file_format)
+        numbered_objects = enumerate(objects, start=1)
+        return (Row(path, n, cells, [*cells]) for n, cells in numbered_objects)
     numbered, advice = _read_csv(path), _QUOTE_SEPARATORS
-    if file_format == "tsv":
+    if file_format == "xlsx":
+        numbered = binary_tables.read_excel(path)
+    elif file_format == "tsv":
         numbered, advice = tsv.read(path)
     return _number_cells(path, numbered, advice)
 

@@ -98,7 +98,7 @@ class Predict(ModelOptions, EngineOptions, heading="Model"):
 
     @property
     def resolved_format(self) -> str:
-        """The input format: text, tsv, csv, jsonl or conll."""
+        """The input format: text, conll or one of `tables.FORMATS`."""
         if self.input_format == "lines":
             return "text"
         if self.input_format != "auto":
@@ -116,7 +116,8 @@ class Predict(ModelOptions, EngineOptions, heading="Model"):
     @property
     def reads_table(self) -> bool:
         """Whether the input is a table. On standard input, lines are texts."""
-        return self.input_file != "-" and self.resolved_format in ("tsv", "csv")
+        is_table = self.resolved_format in {*tables.FORMATS} - {"jsonl"}
+        return self.input_file != "-" and is_table
 
     def _check(self) -> None:
         super()._check()
@@ -157,7 +158,8 @@ class Predict(ModelOptions, EngineOptions, heading="Model"):
         if needs_file and self.input_file == "-":
             raise self.error("input_format", "needs --input_file. Add it.")
         output = self.output_file or ""
-        if output.lower().endswith((".gz", ".tsv", ".xls", ".xlsx", ".conll")):
+        others = {"gz", "xls", "conll", *tables.FORMATS} - {"csv", "jsonl"}
+        if output.lower().rpartition(".")[2] in others:
             raise self.error("output_file", "must end in .csv or .jsonl.")
         # Python sets the streams to None if they are closed.
         streams = {"input_file": sys.stdin, "output_file": sys.stdout}
@@ -228,7 +230,8 @@ class Predict(ModelOptions, EngineOptions, heading="Model"):
             raise self.error(name, message)
         table_flags = ("text_a_column", "has_header")
         needs_columns = list(filter(self.is_set, table_flags))
-        needs_columns += ["input_file"] if file_format == "csv" else []
+        if self.reads_table and file_format != "tsv":
+            needs_columns.append("input_file")
         kinds = ["text"]
         if not self.text_a_column:
             kinds += ["choice", "squad"]

@@ -27,10 +27,8 @@ from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
 
 # What to do if --train_file has another ending.
-_EXCEL = "Save the sheet as CSV in UTF-8."
 _CONVERT = {
-    ".xls": _EXCEL,
-    ".xlsx": _EXCEL,
+    ".xls": "Save it as .xlsx.",
     ".json": json_files.WRITE_LINES,
 }
 _TAGGING = (
@@ -68,18 +66,18 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
     )
     task_name: str = option(
         "cola, sst-2, mrpc, sts-b, qqp, mnli, qnli, rte, wnli, ax, xnli; swag; "
-        "ner, pos or tagging; tsv, csv or jsonl for your own data; choices for "
+        "ner, pos or tagging; tsv, csv, jsonl, xlsx, parquet or arrow for your "
+        "own data; choices for "
         "your own multiple-choice data.",
         implied_by="train_file",
         on_resume="free",
         in_sweep=False,
     )
     train_file: str | None = optional_path(
-        "Own data: .csv, .tsv or .jsonl files, also .gz, separated by commas "
-        "or as a pattern, instead of --task_name and --data_dir; for "
-        "--task_name=ner, also CoNLL files. Implies --do_train, --do_eval and, "
-        "by default, --pad_to=bucket. Flags of own data that you omit are "
-        "detected.",
+        "Own data, instead of --task_name and --data_dir: .csv, .tsv, .jsonl "
+        "(also .gz), .xlsx, .parquet or .arrow files, as a,b or a pattern; for "
+        "--task_name=ner, also CoNLL. Implies --do_train, --do_eval and, by "
+        "default, --pad_to=bucket. Flags that you omit are detected.",
         common=True,
         on_resume="input",
     )
@@ -254,8 +252,9 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         is_other = not (file_format or options.task_name)
         if is_other or (options.is_tagging and ending in _CONVERT):
             raise InputError(
-                f"--train_file={train_file} must end in .csv, .tsv or "
-                f".jsonl, or these with .gz. {_CONVERT.get(ending, _TAGGING)}"
+                f"--train_file={train_file} must end in .csv, .tsv or .jsonl, "
+                "also with .gz, or in .xlsx, .parquet or .arrow. "
+                + _CONVERT.get(ending, _TAGGING)
             )
         implied: dict[str, Any] = {
             "task_name": file_format,
@@ -350,7 +349,7 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         return files.named(path) if is_flag else [path]
 
     def own_format(self, split: str) -> str:
-        """Returns tsv, csv or jsonl, the format of `own_file`."""
+        """Returns the format of `own_file`, one of `tables.FORMATS`."""
         return tables.format_of(self.own_file(split)) or self.resolved_task
 
     @property

@@ -261,7 +261,7 @@ def make(options: RunClassifier) -> ChoiceTask:
     splits = options.used_splits
     names = files.list_directory(options.data_dir)
     formats = (
-        f for f in ("jsonl", "csv", "tsv") if f"{splits[0]}.{f}" in names
+        f for f in reversed(tables.FORMATS) if f"{splits[0]}.{f}" in names
     )
     options = options.replace(task_name=next(formats, "jsonl"))
     columns = _choice_columns(options)
@@ -301,7 +301,7 @@ def _choice_columns(options: RunClassifier) -> ChoiceColumns:
     if is_default and columns.choices not in first.cells and len(names) > 1:
         logging.info(f"{first.path}: choices are in columns {listed(names)}")
         columns = columns._replace(choices=",".join(names))
-    if options.own_format(options.used_splits[0]) == "jsonl":
+    if options.own_format(options.used_splits[0]) in tables.OBJECTS:
         return columns  # Objects may have different keys.
     choices = columns.choices.split(",")
     if len(choices) > 1:

@@ -100,8 +100,8 @@ def _read_with_header(
     labels = options.label_column.split(",")
     columns = filter(None, (*options.own_columns, *map(str.strip, labels)))
     has_names = not all(map(str.isdecimal, columns))
-    is_json = options.own_format(split) == "jsonl"
-    is_known = is_json or (has_names and not options.train_file)
+    has_keys = options.own_format(split) in tables.OBJECTS
+    is_known = has_keys or (has_names and not options.train_file)
     if is_known and options.has_header is None:
         options = options.replace(has_header=True)
     if options.has_header is not None:

@@ -97,7 +97,7 @@ class OwnData(DataSet):
         for split in options.used_splits:
             path, paths = self.path(split), self.paths(split)
             exist = all(map(files.exists, paths))
-            if options.own_format(split) == "jsonl" or not exist:
+            if options.own_format(split) in tables.OBJECTS or not exist:
                 continue
             cells = next(self.rows(split)).cells
             names = [name for name in cells if name.isdecimal() == by_number]

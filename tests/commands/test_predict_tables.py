@@ -5,7 +5,7 @@ import json
 import os
 
 import pytest
-from support import tiny
+from support import binary_tables, tiny
 from support.predictions import check, save_own_model
 
 from official_bert.commands import predict
@@ -33,6 +33,26 @@ def test_own_tables_are_read_with_the_columns_of_training(name, folder, ask):
     for answer in found:
         answer["input"] = answer["input"]["review"]
     check(found, ['good, "red" cat', "bad dog"], model_dir)
+
+
+@pytest.mark.parametrize("name", ["a.xlsx", "a.parquet", "a.arrow"])
+def test_binary_tables_are_read_with_the_columns_of_training(
+    name, folder, capsys
+):
+    model_dir = save_own_model(folder, "review")
+    rows = [(1, "good cat"), (2, "bad\ndog")]
+    binary_tables.write(folder / name, ("id", "review"), rows)
+    flags = {"model_dir": model_dir, "input_file": name}
+    predict.main(Predict(**flags))
+    found = [json.loads(x) for x in capsys.readouterr().out.splitlines()]
+    for number, answer in enumerate(found, start=1):
+        assert str(answer["input"].pop("id")) == str(number)
+        answer["input"] = answer["input"]["review"]
+    check(found, ["good cat", "bad\ndog"], model_dir)
+    predict.main(Predict(**flags, output_file="b.csv"))
+    assert [row["review"] for row in read_table("b.csv")] == [
+        r for _, r in rows
+    ]
 
 
 def read_table(path):

@@ -6,7 +6,7 @@ import logging
 
 import numpy as np
 import pytest
-from support import command_lines, tiny
+from support import binary_tables, command_lines, tiny
 from support.run_outputs import read_json, read_json_lines
 
 from official_bert import tasks
@@ -57,6 +57,22 @@ def test_train_file_sets_actions_and_defaults(tmp_path):
     assert found.has_header is True
 
 
+@pytest.mark.parametrize("name", ["a.xlsx", "a.parquet", "a.arrow"])
+def test_binary_table_is_read_like_a_csv_file(tmp_path, name):
+    path = tmp_path / name
+    rows = [(f"it is good {i}", i % 2) for i in range(20)]
+    binary_tables.write(path, ("review", "stars"), rows)
+    (tmp_path / "a.csv").write_text(table(*REVIEWS), encoding="utf-8")
+    (expected, csv_rows), (found, rows) = (
+        run_classifier.resolve(parse(tmp_path, f"--train_file={file}"))
+        for file in (tmp_path / "a.csv", path)
+    )
+    for option in ("task_type", "text_a_column", "label_column", "has_header"):
+        assert getattr(found, option) == getattr(expected, option)
+    held_out = tasks.get(expected, csv_rows).data.held_out_files()
+    assert tasks.get(found, rows).data.held_out_files() == held_out
+
+
 @pytest.mark.parametrize("header", ["review,stars", None])
 def test_header_of_several_files_is_detected(tmp_path, header):
     for number in range(3):
@@ -83,7 +99,7 @@ def test_given_flags_override_detected_values(tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("a.xlsx", "Save the sheet as CSV"),
+        ("a.xls", "Save it as .xlsx"),
         ("a.json", "one JSON object per line"),
         ("a.txt", "--task_name=ner"),
     ],

@@ -1,0 +1,84 @@
+"""Tables in Parquet, Arrow and Excel files, with the extra `tables`."""
+
+import contextlib
+import io
+import json
+import signal
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from official_bert.errors import InputError, first_line, missing_package
+from official_bert.io import files, signals
+from official_bert.io.tsv import NumberedCells
+
+
+@contextlib.contextmanager
+def _content(path: str, package: str) -> Iterator[io.BytesIO]:
+    """Yields the content of a file, for a package that may be missing.
+
+    Raises `InputError` if it is missing, or if it cannot read the file.
+    """
+    if message := missing_package(package):
+        raise InputError(f"{path}: {message}")
+    with files.open_binary(path) as file:
+        content = io.BytesIO(file.read())
+    # polars installs its own handler, with which Ctrl-C interrupts no waiting.
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        with (
+            signals.temporary_handler(handler, signal.SIGINT),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore")  # Of formats and styles of cells.
+            yield content
+    except Exception as error:  # Both packages raise many kinds.
+        raise InputError(
+            f"{path}: must be a table in the format of its ending. Received: "
+            f"{first_line(error)}. Save it again, or export it as CSV in UTF-8."
+        ) from error
+
+
+def read_objects(path: str, file_format: str) -> Iterator[dict[str, Any]]:
+    """Yields the rows of a `parquet` or `arrow` file as JSON objects.
+
+    Dates and decimal numbers are texts. Data sets of Hugging Face are saved to
+    disk as `.arrow` files, in the format of streams.
+    """
+    with _content(path, "polars") as content:
+        import polars
+
+        is_parquet = file_format == "parquet"
+        read = polars.read_parquet if is_parquet else polars.read_ipc_stream
+        table = read(content)
+    for cells in table.iter_rows(named=True):
+        yield json.loads(json.dumps(cells, default=str))
+
+
+def read_excel(path: str) -> Iterator[NumberedCells]:
+    """Yields the rows of the first sheet, with the values of formulas."""
+    with _content(path, "openpyxl") as content:
+        import openpyxl
+
+        book = openpyxl.load_workbook(content, read_only=True, data_only=True)
+        sheet = book.worksheets[0]
+        sheet.reset_dimensions()  # Some programs write wrong ones.
+        rows = [[*map(_shown, row)] for row in sheet.values]
+    for row in rows:
+        while row and not row[-1]:
+            row.pop()
+    width = max(map(len, rows), default=0)
+    for line, row in enumerate(rows, start=1):
+        if row or width > 1:
+            yield line, row + [""] * (width - len(row))
+
+
+def _shown(value: Any) -> str:
+    """Returns a cell as Excel shows it: 1, not 1.0."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, float):
+        return f"{value:.15g}"
+    return str(value).removesuffix(" 00:00:00")
