@@ -17,10 +17,13 @@ from official_bert.sources import pretrained
 from official_bert.sources.formats.huggingface.sentence_transformers import (
     EmbeddingSettings,
 )
-from official_bert.tasks import sentence_vectors
 from official_bert.tasks.documents import warn_of_truncation
 from official_bert.tasks.engines import Engine
-from official_bert.tasks.sentence_vectors import SentencePooling
+from official_bert.tasks.sentence_vectors import (
+    SentencePooling,
+    normalize,
+    similarity,
+)
 from official_bert.tokenization import Tokenizer
 
 Vectors = npt.NDArray[np.float32]
@@ -187,7 +190,7 @@ class Embedder:
         It is the model's: cosine by default, a dot product, or a negative
         distance.
         """
-        return sentence_vectors.similarity(a, b, self.settings.similarity)
+        return similarity(a, b, self.settings.similarity)
 
     def search(
         self,
@@ -205,20 +208,24 @@ class Embedder:
         """
         if prompt_name is None and "query" in self.settings.prompts:
             prompt_name = "query"
-        shape = np.shape(corpus_vectors)
+        corpus, kind = np.asarray(corpus_vectors), self.settings.similarity
+        shape = corpus.shape
         if shape[1:] != (self.size,) or shape[0] < 1 or k < 1:
             raise InputError(
                 f"`corpus_vectors` must be an array [M, {self.size}], and M "
                 f"and `k` at least 1. Received: {list(shape)}, k = {k}."
             )
         vectors = self(queries, prompt_name=prompt_name)
-        num_found = min(k, len(corpus_vectors))
+        if kind == "cosine":  # Normalized once, not for every block.
+            vectors, corpus = normalize(vectors), normalize(corpus)
+            kind = "dot"
+        num_found = min(k, len(corpus))
         indices = np.empty((len(vectors), num_found), np.int64)
         scores = np.empty((len(vectors), num_found), np.float32)
-        rows_of_block = max(1, _BLOCK // len(corpus_vectors))
+        rows_of_block = max(1, _BLOCK // len(corpus))
         for start in range(0, len(vectors), rows_of_block):
             block = slice(start, start + rows_of_block)
-            found = self.similarity(vectors[block], corpus_vectors)
+            found = similarity(vectors[block], corpus, kind)
             nearest = np.argpartition(-found, num_found - 1, axis=1)
             nearest = np.sort(nearest[:, :num_found], axis=1)
             values = np.take_along_axis(found, nearest, 1)

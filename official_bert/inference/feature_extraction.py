@@ -62,7 +62,9 @@ class FeatureExtractor:
         """
         numbers = itertools.count()
         for rows in self._chunks(lines):
-            vectors = self._compute_vectors(rows)
+            vectors = map_rows(
+                self.engine, rows, self.options.batch_size, self._pool
+            )
             for row in rows:
                 ids = row["input_ids"]
                 tokens = self.tokenizer.convert_ids_to_tokens(ids)
@@ -89,10 +91,6 @@ class FeatureExtractor:
                 rows, num_vectors = [], 0
         if rows:
             yield rows
-
-    def _compute_vectors(self, rows: Sequence[padding.Unpadded]) -> list[Any]:
-        """Returns `LineVectors.values` for each row."""
-        return map_rows(self.engine, rows, self.options.batch_size, self._pool)
 
     def _pool(
         self, layers: Sequence[np.ndarray], mask: np.ndarray
@@ -200,10 +198,11 @@ def run(options: ExtractFeatures) -> None:
             else:
                 file.write(json_bytes(line, options.layer_indexes))
     if extractor.num_truncated:
-        limit = extractor.config.max_position_embeddings
+        settings = options.embedding or EmbeddingSettings()
+        limit = settings.length(extractor.config.max_position_embeddings)
         advice = f". --max_seq_length may be up to {limit}"
         if options.max_seq_length == limit:
-            advice = ", the most that the model can read"
+            advice = ", the model's limit"
         number = f"{extractor.num_truncated} of {num_lines}"
         warn_of_truncation(number, options.max_seq_length, advice)
 

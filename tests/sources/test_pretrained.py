@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from support import ROOT, command_lines, conversions, hub_server
 
+from official_bert import Embedder
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.modeling.encoder import Bert
@@ -328,6 +329,18 @@ def test_repository_of_any_format_is_downloaded(hub, source, weights):
     found = hub.find("owner/name")
     assert pathlib.Path(found.vocab_file).exists()
     assert hub.has(found, source, weights)
+
+
+@pytest.mark.slow
+def test_embedding_model_is_downloaded_with_its_settings(hub):
+    golden = ROOT / "tests" / "golden" / "sentence_transformers"
+    shutil.copytree(golden, hub.server.root / "owner" / "name")
+    code = (
+        "from official_bert import Embedder; "
+        "print(Embedder.from_pretrained('owner/name').settings)"
+    )
+    expected = Embedder.from_pretrained(golden).settings
+    assert hub.run("-c", code).stdout.strip() == str(expected)
 
 
 @pytest.mark.slow

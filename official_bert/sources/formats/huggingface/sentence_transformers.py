@@ -231,6 +231,10 @@ def _read_model(directory: str, pooling: str) -> dict[str, Any]:
     path = os.path.join(directory, _MODEL)
     content = json_files.read_if_exists(path)
     prompts = json_files.get(content, "prompts", dict | None, path) or {}
+    prompts = {
+        name: json_files.get(prompts, name, str | None, path) or ""
+        for name in prompts
+    }
     if any(prompts.values()):
         excluded = json_files.read_object(pooling).get("include_prompt")
         _require(pooling, "include_prompt", excluded is not False, [True])
@@ -240,7 +244,7 @@ def _read_model(directory: str, pooling: str) -> dict[str, Any]:
     if default is not None:
         _require(path, "default_prompt_name", default, list(prompts))
     return {
-        "prompts": {name: str(text or "") for name, text in prompts.items()},
+        "prompts": prompts,
         "default_prompt_name": default,
         "truncate_dim": _read_count(content, "truncate_dim", path),
         "similarity": similarity,
