@@ -51,11 +51,7 @@ class GraphTokenizer:
         vocab, vocab_file = tokenizer.vocab, tokenizer.vocab_file
         require_tokens(vocab, vocab_file)
         self.vocab, settings = vocab, tokenizer.settings
-        self._tables = make_tables(
-            settings.is_uncased,
-            settings.strips_accents,
-            settings.tokenize_chinese_chars,
-        )
+        self._tables = make_tables(settings)
         words = tokenizer.wordpiece_tokenizer
         self._max_characters = words.max_input_chars_per_word
         # A character that no token contains, as a word that becomes [UNK].

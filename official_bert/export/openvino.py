@@ -37,7 +37,6 @@ from official_bert.modeling.finetuning_models import build_model
 from official_bert.modeling.layers import skip_initialization
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.runs import file_names
-from official_bert.sources import task_file
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.model import Description, Model
 from official_bert.sources.weights import POOLER
@@ -70,16 +69,12 @@ def write_finetuned(
     scale of the targets. Quantization follows the comparison with TensorFlow.
     """
     require_exportable(finetuned)
-    task = task_file.describe(
-        finetuned.task.to_json(),
-        finetuned.max_seq_length,
-        finetuned.tokenizer.do_lower_case,
-    )
-    description = _describe(finetuned.model, finetuned.tokenizer, task)
+    _, model, tokenizer, _ = finetuned
+    description = _describe(model, tokenizer, finetuned.to_json())
     quantize = quantization and functools.partial(
         quantize_openvino, finetuned=finetuned, quantization=quantization
     )
-    return _write(finetuned.model, description, directory, quantize=quantize)
+    return _write(model, description, directory, quantize=quantize)
 
 
 def write_pretrained(

@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from official_bert.tokenization import characters
+from official_bert.tokenization.settings import TokenizerSettings
 
 NUM_CODE_POINTS = 0x110000
 PAGE_BITS = 8
@@ -77,9 +78,7 @@ class UnicodeTables(NamedTuple):
 
 
 @functools.cache
-def make_tables(
-    do_lower_case: bool, strips_accents: bool, has_chinese_words: bool
-) -> UnicodeTables:
+def make_tables(settings: TokenizerSettings) -> UnicodeTables:
     """Returns the tables of a tokenizer with these settings."""
     points = [
         point
@@ -96,34 +95,29 @@ def make_tables(
         if characters.is_removed(char):
             expansion = ""
         elif not char.isspace():
-            expansion = char.lower() if do_lower_case else char
-            if strips_accents:
+            expansion = char.lower() if settings.is_uncased else char
+            if settings.strips_accents:
                 expansion = unicodedata.normalize("NFD", expansion)
         if expansion != char:
             expansion_of[point] = len(expansions)
             expansions.append(list(map(ord, expansion)))
+    stripped = points if settings.strips_accents else []
+    uncased = points if settings.is_uncased else []
     return UnicodeTables(
         PagedTable(expansion_of),
         tf.ragged.constant(expansions, tf.int32),
-        PagedTable(
-            {
-                p: _kind(chr(p), strips_accents, has_chinese_words)
-                for p in points
-            }
-        ),
-        PagedTable(
-            {p: unicodedata.combining(chr(p)) for p in points if strips_accents}
-        ),
-        PagedTable({p: _casing(chr(p)) for p in points if do_lower_case}),
+        PagedTable({p: _kind(chr(p), settings) for p in points}),
+        PagedTable({p: unicodedata.combining(chr(p)) for p in stripped}),
+        PagedTable({p: _casing(chr(p)) for p in uncased}),
     )
 
 
-def _kind(char: str, drops_marks: bool, has_chinese_words: bool) -> Kind:
+def _kind(char: str, settings: TokenizerSettings) -> Kind:
     if char.isspace():
         return Kind.SPACE
-    if drops_marks and characters.is_nonspacing_mark(char):
+    if settings.strips_accents and characters.is_nonspacing_mark(char):
         return Kind.MARK
-    if has_chinese_words and characters.is_chinese(char):
+    if settings.tokenize_chinese_chars and characters.is_chinese(char):
         return Kind.CHINESE
     return Kind.PUNCTUATION if characters.is_punctuation(char) else Kind.LETTER
 

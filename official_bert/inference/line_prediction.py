@@ -1,9 +1,7 @@
 """Predictions for lines of a file, as JSON lines or CSV (`predict.py`)."""
 
 import contextlib
-import csv
 import functools
-import io
 import itertools
 import json
 import sys
@@ -94,7 +92,8 @@ def run(options: Predict) -> None:
                 if not num_written:
                     text = byte_order_mark + text
             else:
-                text = _to_json_lines(answered)
+                objects = ({"input": s, **answer} for s, answer in answered)
+                text = json_files.to_lines(objects)
             file.write(text.encode("utf-8"))
             file.flush()
             num_written += len(answered)
@@ -208,13 +207,6 @@ def _decode(line: bytes) -> str:
     return line.decode("utf-8", "surrogateescape").replace("\r", "")
 
 
-def _to_json_lines(answered: list[tuple[Any, dict[str, Any]]]) -> str:
-    return "".join(
-        json.dumps({"input": shown, **answer}, ensure_ascii=False) + "\n"
-        for shown, answer in answered
-    )
-
-
 def _to_csv(
     answered: list[tuple[dict[str, Any], dict[str, Any]]],
     separator: str,
@@ -255,14 +247,9 @@ def _to_csv(
             f"columns of the output. Received in a later one: {listed(others)}."
             " Add them to the first one, or write a .jsonl file."
         )
-    text = io.StringIO()
-    writer = csv.DictWriter(
-        text, names, delimiter=separator, lineterminator="\n"
-    )
-    if not columns:
-        writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue(), names
+    header = [] if columns else [names]
+    lines = [[row.get(name) for name in names] for row in rows]
+    return tables.to_csv([*header, *lines], separator), names
 
 
 def _cell(value: Any) -> Any:

@@ -4,6 +4,7 @@ import json
 import math
 import types
 import typing
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from official_bert.errors import InputError, quoted
@@ -164,6 +165,12 @@ def to_text(value: Any, *, sort_keys: bool = False) -> str:
     """Returns indented JSON with unescaped letters."""
     text = json.dumps(value, indent=2, sort_keys=sort_keys, ensure_ascii=False)
     return text + "\n"
+
+
+def to_lines(values: Iterable[Any]) -> str:
+    """Returns JSON lines with unescaped letters."""
+    lines = (json.dumps(value, ensure_ascii=False) for value in values)
+    return "".join(f"{line}\n" for line in lines)
 
 
 def write(path: str, value: Any, *, sort_keys: bool = False) -> None:

@@ -363,6 +363,12 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         return (self.id_column, self.text_a_column, self.text_b_column)
 
     @property
+    def text_columns(self) -> tuple[str, ...]:
+        """The columns of a text or a pair of texts."""
+        columns = (self.text_a_column, self.text_b_column)
+        return tuple(name for name in columns if name is not None)
+
+    @property
     def holds_out(self) -> bool:
         """Whether a part of --train_file is used for evaluation only."""
         is_needed = self.train_file and not self.dev_file

@@ -60,7 +60,8 @@ RESULTS = re.compile(
 # them. Those of evaluations and exports, which may be running, do not match.
 UNFINISHED = re.compile(
     r"(model\.ckpt-\d+|checkpoint|train\.tf_record|train_options\.json"
-    r"|(bert_config|task|tokenizer_config)\.json|vocab\.txt|dev\.jsonl|eval_history\.jsonl).*"
+    r"|(bert_config|task|tokenizer_config)\.json|vocab\.txt"
+    r"|(dev|eval_history)\.jsonl).*"
     r"\.tmp-[0-9a-f]{8}(\..+)?"
 )
 # A file of a checkpoint. If the checkpoint has no index, a killed run was

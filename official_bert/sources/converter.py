@@ -89,13 +89,10 @@ def _with_added_tokens(model: Model, path: str) -> Model:
         raise InputError(f"{model.arrays.where} has no vocabulary to extend.")
     tokens, settings = description.tokens, description.settings
     ids = {token: number for number, token in enumerate(tokens)}
-    basic, wordpiece = (
-        BasicTokenizer(settings=settings),
-        WordpieceTokenizer(ids),
-    )
-    parts: dict[
-        str, list[int]
-    ] = {}  # {new token: ids of the tokens of its text}
+    basic = BasicTokenizer(settings=settings)
+    wordpiece = WordpieceTokenizer(ids)
+    # {new token: ids of the tokens of its text}
+    parts: dict[str, list[int]] = {}
     for line in filter(None, map(str.strip, files.read_lines(path))):
         words = basic.tokenize(line)
         token = words[0] if len(words) == 1 else line

@@ -17,7 +17,6 @@ have CoNLL columns.
 import dataclasses
 import functools
 import itertools
-import json
 import operator
 import re
 from collections import Counter
@@ -30,7 +29,6 @@ from official_bert.errors import InputError, bullet_list, listed, quoted
 from official_bert.io import files, tables
 from official_bert.io.tables import Row
 from official_bert.options import RunClassifier
-from official_bert.runs import file_names
 from official_bert.tasks import conll, detection, own_texts
 from official_bert.tasks.conll import ConllData, Sentence
 from official_bert.tasks.task import shuffle_examples
@@ -121,14 +119,12 @@ class OwnTags(ConllData):
                 # All entities of a type may consist of one word.
                 inside = {f"I{tag[1:]}" for tag in labels if tag != "O"}
                 labels = tuple(sorted({*labels, *inside}))
-        held_out: set[int] = set()
-        if self.options.holds_out:
-            held_out = own_texts.choose_held_out(
-                self.options,
-                [tuple(sentence.words) for sentence in sentences],
-                _rarest_tags(sentences),
-                repr(path),
-            )
+        held_out = own_texts.choose_held_out(
+            self.options,
+            [tuple(sentence.words) for sentence in sentences],
+            _rarest_tags(sentences),
+            repr(path),
+        )
         training = [s for i, s in enumerate(sentences) if i not in held_out]
         return dataclasses.replace(
             self,
@@ -144,16 +140,13 @@ class OwnTags(ConllData):
             return [*self.held_out]
         return super().read(split)
 
-    def held_out_files(self) -> dict[str, str]:
-        """Returns the held-out sentences as JSON lines."""
+    def held_out_objects(self) -> Iterable[Mapping[str, Any]]:
         words = self.options.text_a_column or "tokens"
         tags = self.options.label_column or "tags"
-        objects = (
+        return (
             sentence.source or {words: sentence.words, tags: sentence.tags}
             for sentence in self.held_out
         )
-        lines = [json.dumps(o, ensure_ascii=False) + "\n" for o in objects]
-        return {file_names.HELD_OUT: "".join(lines)} if lines else {}
 
     def predictions_text(
         self,

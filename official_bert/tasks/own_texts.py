@@ -4,7 +4,6 @@ import collections
 import dataclasses
 import functools
 import itertools
-import json
 import math
 import random
 import statistics
@@ -19,7 +18,6 @@ from official_bert.inputs import padding
 from official_bert.io import files, label_vectors, tables
 from official_bert.io.tables import Row, UnknownValueError
 from official_bert.options import RunClassifier
-from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
 from official_bert.sources import task_file
 from official_bert.tasks.own_data import OwnData, known_labels, trained_task
@@ -47,7 +45,7 @@ def fit_max_seq_length(options: _Options, rows: Sequence[Row]) -> _Options:
         return options
     tokenizer = options.model_files.tokenizer
     lengths = np.ones(len(rows), np.int64)  # [CLS]
-    for column in filter(None, (options.text_a_column, options.text_b_column)):
+    for column in options.text_columns:
         texts = [row.text(column) for row in rows]
         lengths += np.diff(tokenizer.encode_lines(texts).row_splits) + 1
     limit = options.max_seq_length
@@ -81,8 +79,7 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> TextTask:
             "path, or set --label_file."
         )
     mean, deviation = data.target_scale() if is_regression else (0.0, 1.0)
-    columns = (options.text_a_column, options.text_b_column)
-    names = tuple(name for name in columns if name is not None)
+    names = options.text_columns
     return TextTask(
         task_type=options.task_type,
         labels=data.labels or (),
@@ -100,10 +97,13 @@ def choose_held_out(
     labels: Sequence[Any],
     label_column: str,
 ) -> set[int]:
-    """Returns the indices of the examples to hold out; see `hold_out`.
+    """Returns the indices of the examples to hold out, if any are needed.
 
-    Raises `InputError`, which names `label_column`, if there are none.
+    For the choice, see `hold_out`. Raises `InputError`, which names
+    `label_column`, if there are none.
     """
+    if not options.holds_out:
+        return set()
     indices = hold_out(texts, labels, options.dev_share)
     if not indices:
         raise InputError(
@@ -192,7 +192,7 @@ class OwnTexts(OwnData):
         """Returns a copy with training and held-out examples, and labels."""
         rows, labels = [*self.rows("train")], self.labels
         if labels is None:
-            labels = self._training_vector_labels()
+            labels = self._labels_of_vectors(rows)
         data = dataclasses.replace(self, labels=labels)
         examples = data._examples(rows, "train")
         if self.labels is None:
@@ -203,14 +203,12 @@ class OwnTexts(OwnData):
             self._require_several(found)
             labels = labels or found
         self._check_texts(examples, labels or ())
-        held_out: set[int] = set()
-        if self.options.holds_out:
-            held_out = choose_held_out(
-                self.options,
-                [example.texts for example in examples],
-                [example.label for example in examples],
-                self._label_column(),
-            )
+        held_out = choose_held_out(
+            self.options,
+            [example.texts for example in examples],
+            [example.label for example in examples],
+            self._label_column(),
+        )
         training = [e for i, e in enumerate(examples) if i not in held_out]
         return dataclasses.replace(
             self,
@@ -352,17 +350,11 @@ class OwnTexts(OwnData):
             raise InputError(message)
         return examples
 
-    def held_out_files(self) -> dict[str, str]:
-        """Returns the rows of the held-out examples as JSON lines.
-
-        Their labels are in the form that the model knows.
-        """
-        lines = []
+    def held_out_objects(self) -> Iterator[dict[str, Any]]:
+        """Yields rows; their labels are in the form that the model knows."""
         for row, example in zip(self.held_out_rows, self.held_out, strict=True):
             cells = {name: row.cells[name] for name in row.columns}
-            cells |= self._label_cells(example.label)
-            lines.append(json.dumps(cells, ensure_ascii=False) + "\n")
-        return {file_names.HELD_OUT: "".join(lines)} if lines else {}
+            yield cells | self._label_cells(example.label)
 
     def _label_cells(self, label: Any) -> dict[str, Any]:
         if len(self.label_columns) == 1:
@@ -376,8 +368,7 @@ class OwnTexts(OwnData):
         options = self.options
         if options.task_type == "regression":
             return ""
-        columns = (options.text_a_column, options.text_b_column)
-        names = [name for name in columns if name is not None]
+        names = options.text_columns
         id_names = ["file", "line"]
         if options.id_column is not None:
             id_names = [options.id_column]
@@ -474,11 +465,11 @@ class OwnTexts(OwnData):
         defaults = label_vectors.default_names(len(labels))
         return labels if label_file or labels == defaults else ()
 
-    def _training_vector_labels(self) -> tuple[str, ...] | None:
-        """Returns the labels of 0/1 vectors in the training data, if any."""
+    def _labels_of_vectors(self, rows: Sequence[Row]) -> tuple[str, ...] | None:
+        """Returns the labels of 0/1 vectors in the training rows, if any."""
         if len(self.label_columns) > 1:
             return self.label_columns
-        column, rows = self.options.label_column, [*self.rows("train")]
+        column = self.options.label_column
         cells = [row.get(column) for row in rows]
         if self.options.task_type == "classification":
             cells = list(filter(label_vectors.numbers_in, cells))

@@ -24,6 +24,7 @@ from official_bert.inputs.schemas import Schema
 from official_bert.io import files, json_files, tables
 from official_bert.options import Predict
 from official_bert.runs import file_names
+from official_bert.sources import task_file
 from official_bert.sources.heads import NO_POOLING_HEAD, Head, PoolingHead
 from official_bert.tokenization import Tokenizer
 
@@ -89,7 +90,12 @@ class DataSet(abc.ABC):
 
     def held_out_files(self) -> dict[str, str]:
         """Returns {name: text} of examples held out of the training data."""
-        return {}
+        text = json_files.to_lines(self.held_out_objects())
+        return {file_names.HELD_OUT: text} if text else {}
+
+    def held_out_objects(self) -> Iterable[Mapping[str, Any]]:
+        """Returns JSON objects of examples held out of the training data."""
+        return ()
 
     def errors_table(self, wrong: Iterable[WrongAnswer]) -> str:
         """Returns wrong answers as CSV; "" if the data has no such table."""
@@ -419,6 +425,13 @@ class FinetunedModel(NamedTuple):
     model: Any
     tokenizer: Tokenizer
     max_seq_length: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the content of `task.json`."""
+        lower = self.tokenizer.do_lower_case
+        return task_file.describe(
+            self.task.to_json(), self.max_seq_length, lower
+        )
 
 
 def predictions_table(

@@ -8,7 +8,7 @@ tokens   ["[PAD]", ..., "e", "f", ..., "##e", ..., "the", "low", "##est", "of"]
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from official_bert.errors import InputError
 from official_bert.tokenization import characters
@@ -54,11 +54,22 @@ def count_tokens(
 ) -> Counter[str]:
     """Counts the WordPiece tokens of {word: frequency}, "[UNK]" included."""
     tokenizer = WordpieceTokenizer(frozenset(vocab))
-    tokens: Counter[str] = Counter()
+    return _count_parts(word_counts, tokenizer.tokenize)
+
+
+def count_characters(word_counts: Mapping[str, int]) -> Counter[str]:
+    """Counts the characters of {word: frequency}."""
+    return _count_parts(word_counts, str)
+
+
+def _count_parts(
+    word_counts: Mapping[str, int], split: Callable[[str], Iterable[str]]
+) -> Counter[str]:
+    parts: Counter[str] = Counter()
     for word, count in word_counts.items():
-        for token in tokenizer.tokenize(word):
-            tokens[token] += count
-    return tokens
+        for part in split(word):
+            parts[part] += count
+    return parts
 
 
 def learn(
@@ -123,15 +134,6 @@ def special_tokens(num_unused: int) -> list[str]:
     """Returns the tokens at the start of the released vocabularies."""
     unused = [f"[unused{index}]" for index in range(num_unused)]
     return ["[PAD]", *unused, "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-
-
-def count_characters(word_counts: Mapping[str, int]) -> Counter[str]:
-    """Counts the characters of {word: frequency}."""
-    counts: Counter[str] = Counter()
-    for word, count in word_counts.items():
-        for char in word:
-            counts[char] += count
-    return counts
 
 
 def _alphabet(

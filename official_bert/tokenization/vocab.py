@@ -10,7 +10,7 @@ the        2     a whole word, or the start of one
 
 import os
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from absl import logging
 
@@ -61,15 +61,7 @@ def require_tokens(
         )
 
 
-def has_many_unknown(ids: Any, vocab: Mapping[str, int]) -> bool:
-    """Whether more than a tenth of an array of ids are [UNK]."""
-    return bool(10 * (ids == vocab["[UNK]"]).sum() > ids.size)
-
-
-def warn_of_unknown(
-    share: str = "More than a tenth of the first tokens",
-    words: Collection[str] = (),
-) -> None:
+def warn_of_unknown(share: str, words: Collection[str] = ()) -> None:
     """Warns that a share of the tokens, such as these words, is [UNK]."""
     examples = f", most often {listed(words)}" if words else ""
     logging.warning(

@@ -28,7 +28,6 @@ from official_bert.export.serving.tagging_signatures import TaggingSignatures
 from official_bert.io import files, json_files
 from official_bert.options import FinetuningOptions
 from official_bert.runs import file_names
-from official_bert.sources import task_file
 from official_bert.tasks.task import FinetunedModel, Task
 
 # {`serving` of a task: its signatures}.
@@ -100,11 +99,7 @@ def export(
     module = tf.Module()
     module.weights = [weight.value for weight in finetuned.model.variables]
     module.vocab_file = tf.saved_model.Asset(finetuned.tokenizer.vocab_file)
-    task = task_file.describe(
-        finetuned.task.to_json(),
-        finetuned.max_seq_length,
-        finetuned.tokenizer.do_lower_case,
-    )
+    task = finetuned.to_json()
     # TensorFlow does not write to assets.extra itself.
     task_path = os.path.join("assets.extra", file_names.TASK)
     extra_files = {
