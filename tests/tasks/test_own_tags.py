@@ -250,7 +250,7 @@ def test_flags_that_do_not_fit_are_an_error(tmp_path):
     (tmp_path / "a.txt").write_text("a O\nb B-X\n")
     with pytest.raises(InputError, match=r"--document_context.*--dev_file"):
         options(tmp_path, "a.txt", task_name="ner", document_context=True)
-    for name, advice in (("a.json", "one JSON object"), ("a.xlsx", "as CSV")):
+    for name, advice in (("a.json", "one JSON object"), ("a.xls", "as .xlsx")):
         with pytest.raises(InputError, match=f"{name} must end .*{advice}"):
             options(tmp_path, name, task_name="ner")
     with pytest.raises(InputError, match=r"--label_column"):
