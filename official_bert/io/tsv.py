@@ -35,12 +35,12 @@ class _Columns:
     """How the cells of a file are written, if its rows are read in one way.
 
     Attributes:
-        widths: {number of cells: the first line with so many}.
+        widths: The numbers of cells in a row.
         kinds: {column: {kind of its cells: the first line of this kind}}.
     """
 
     def __init__(self) -> None:
-        self.widths: dict[int, int] = {}
+        self.widths: set[int] = set()
         self.kinds: dict[int, dict[str, int]] = collections.defaultdict(dict)
 
     def add(self, line: int, cells: Sequence[str]) -> None:
@@ -48,7 +48,7 @@ class _Columns:
         if len(cells) > 1 and not any(cells):
             return
         is_first = not self.widths
-        self.widths.setdefault(len(cells), line)
+        self.widths.add(len(cells))
         for column, cell in enumerate(cells):
             kind = _kind(cell)
             # Names in a header may be quoted in another way than the cells.

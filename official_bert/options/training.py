@@ -21,7 +21,7 @@ from official_bert.options.flags import (
 from official_bert.options.model_source import NamedModel
 from official_bert.sources import checkpoint_paths
 
-# The policy of options that each command sets anew, such as --do_train.
+# The policy of options that concern a single command, such as --do_train.
 PER_COMMAND: dict[str, Any] = {"on_resume": "free", "inherited": False}
 # The policy of those that change at most rounding and dropout masks.
 EXECUTION: dict[str, Any] = {**PER_COMMAND, "changes_results": False}

@@ -12,8 +12,7 @@ from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import masking
 from official_bert.sources import pretrained
 from official_bert.tokenization import Tokenizer, num_tokens, require_tokens
-
-_REQUIRED_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+from official_bert.tokenization.vocab import SPECIAL_TOKENS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,7 +102,7 @@ class Settings:
         Warns if its casing does not seem to be that of the options.
         """
         vocab, options = self.tokenizer.vocab, self.options
-        require_tokens(vocab, options.vocab_file, _REQUIRED_TOKENS)
+        require_tokens(vocab, options.vocab_file, SPECIAL_TOKENS)
         if options.bert_config_file:
             config = options.model_files.config
             config.require_vocabulary(vocab, options.vocab_file)

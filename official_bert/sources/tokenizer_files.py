@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from official_bert.errors import InputError, quoted
 from official_bert.io import files, json_files
 from official_bert.tokenization.settings import AddedToken, TokenizerSettings
+from official_bert.tokenization.vocab import SPECIAL_TOKENS
 
 VOCAB = "vocab.txt"
 CONFIG = "tokenizer_config.json"
@@ -25,7 +26,7 @@ NAMES = (VOCAB, CONFIG, FAST, _ADDED, _SPECIAL)
 
 # As in the original implementation, texts do not contain these tokens: "[MASK]"
 # is split into "[", "MASK" and "]".
-_OF_BERT = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}
+_OF_BERT = {*SPECIAL_TOKENS}
 
 # {setting in `tokenizer_config.json`: in the normalizer of `tokenizer.json`}.
 _NORMALIZER = {

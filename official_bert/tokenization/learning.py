@@ -18,7 +18,10 @@ from official_bert.tokenization.full_tokenizer import (
 )
 from official_bert.tokenization.normalize import count_signs
 from official_bert.tokenization.settings import UNCASED, TokenizerSettings
-from official_bert.tokenization.vocab import warn_of_removed_signs
+from official_bert.tokenization.vocab import (
+    SPECIAL_TOKENS,
+    warn_of_removed_signs,
+)
 
 # Longer words are unknown with any vocabulary.
 _LONGEST_WORD = WordpieceTokenizer(()).max_input_chars_per_word
@@ -132,8 +135,9 @@ def learn(
 
 def special_tokens(num_unused: int) -> list[str]:
     """Returns the tokens at the start of the released vocabularies."""
+    padding, *others = SPECIAL_TOKENS
     unused = [f"[unused{index}]" for index in range(num_unused)]
-    return ["[PAD]", *unused, "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    return [padding, *unused, *others]
 
 
 def _alphabet(

@@ -19,6 +19,8 @@ from official_bert.io import files
 
 # Tokens that every input needs.
 REQUIRED_TOKENS = ("[UNK]", "[CLS]", "[SEP]")
+# Tokens that pre-training needs.
+SPECIAL_TOKENS = ("[PAD]", *REQUIRED_TOKENS, "[MASK]")
 
 # In pre-training, a larger share of [UNK] gives a warning.
 MAX_SHARE_UNKNOWN = 0.02
