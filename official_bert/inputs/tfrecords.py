@@ -41,9 +41,7 @@ _HEADER_SIZE, _FOOTER_SIZE = 12, 4
 _FIELD_1, _FIELD_2, _FIELD_3 = b"\x0a", b"\x12", b"\x1a"
 
 
-def encode_examples(
-    columns: Mapping[str, npt.NDArray[Any]],
-) -> Iterator[bytes]:
+def encode_examples(columns: Mapping[str, npt.NDArray[Any]]) -> Iterator[bytes]:
     """Yields the serialized `tf.train.Example` of each row of arrays.
 
     `columns` is {name: [N, length]}, with length > 0: int, float32, or `bytes`

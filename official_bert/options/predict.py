@@ -4,10 +4,7 @@ import sys
 
 from official_bert.errors import InputError
 from official_bert.io import json_files, tables
-from official_bert.options.checks import (
-    file_option,
-    require_outputs,
-)
+from official_bert.options.checks import file_option, require_outputs
 from official_bert.options.engine import EngineOptions
 from official_bert.options.flags import (
     choice,

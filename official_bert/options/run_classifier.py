@@ -27,10 +27,7 @@ from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
 
 # What to do if --train_file has another ending.
-_CONVERT = {
-    ".xls": "Save it as .xlsx.",
-    ".json": json_files.WRITE_LINES,
-}
+_CONVERT = {".xls": "Save it as .xlsx.", ".json": json_files.WRITE_LINES}
 _TAGGING = (
     "Rename or convert the file. For words with tags, add --task_name=ner."
 )

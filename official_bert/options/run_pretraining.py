@@ -13,10 +13,7 @@ from official_bert.options.flags import (
     positive,
     switch,
 )
-from official_bert.options.training import (
-    PER_COMMAND,
-    TrainingOptions,
-)
+from official_bert.options.training import PER_COMMAND, TrainingOptions
 from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
 

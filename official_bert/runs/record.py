@@ -58,9 +58,7 @@ class RunRecord(NamedTuple):
         return changes
 
 
-def fingerprints_of(
-    paths: Mapping[str, Sequence[str]],
-) -> dict[str, list[str]]:
+def fingerprints_of(paths: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     """Returns {description: a fingerprint of each file}."""
     return {
         name: [files.fingerprint(path) for path in named]

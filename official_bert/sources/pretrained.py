@@ -42,10 +42,7 @@ from official_bert.sources.formats.huggingface.sentence_transformers import (
     EmbeddingSettings,
 )
 from official_bert.sources.formats.tf1 import files as tf1_files
-from official_bert.sources.released_models import (
-    DEMO,
-    released,
-)
+from official_bert.sources.released_models import DEMO, released
 from official_bert.tokenization.normalize import normalize
 from official_bert.tokenization.settings import (
     CASED,

@@ -54,10 +54,8 @@ def make(options: RunClassifier) -> "TaggingTask":
     """Returns the task on the CoNLL files of a directory, or on own files."""
     labels = own_data.known_labels(options)
     columns = (options.token_column, options.tag_column)
-    text_column = ""
     data: ConllData
     if options.train_file:
-        text_column = options.text_a_column
         data = OwnTags("", *columns, labels or (), options=options)
         if options.do_train or labels is None:
             data = data.with_training_file()
@@ -73,7 +71,7 @@ def make(options: RunClassifier) -> "TaggingTask":
         document_context=options.document_context,
         token_column=options.token_column,
         tag_column=options.tag_column,
-        text_column=text_column,
+        text_column=options.text_a_column if options.train_file else "",
         data=data,
     )
 
@@ -194,8 +192,7 @@ class TaggingTask(Task):
     @property
     def conll_reader(self) -> ConllData:
         """Reads files with the columns of the training data."""
-        columns = (self.token_column, self.tag_column)
-        return ConllData("", *columns, self.labels)
+        return ConllData("", self.token_column, self.tag_column, self.labels)
 
     def schema(self, max_seq_length: int) -> Schema:
         """Returns the features of a text, and each token's label and mask."""
@@ -340,9 +337,7 @@ class TaggingTask(Task):
         """
         if isinstance(value, Sentence):  # Its tags may be unknown to the model.
             return dataclasses.replace(value, tags=None)
-        if isinstance(value, str):
-            return own_tags.split_text(value, self.splitter)
-        cells = value if isinstance(value, dict) else {"tokens": value}
+        cells = value if isinstance(value, dict) else {"text": value}
         column, *_ = own_tags.word_columns(cells, self.text_column) or [""]
         words: Any = cells.get(column)
         if isinstance(words, str):

@@ -16,12 +16,7 @@ from absl import logging
 
 from official_bert.config import MAX_PADDING, BertConfig
 from official_bert.errors import InputError
-from official_bert.inputs import (
-    datasets,
-    record_tokenizer,
-    records,
-    schemas,
-)
+from official_bert.inputs import datasets, record_tokenizer, records, schemas
 from official_bert.inputs.records import RecordFiles
 from official_bert.io import files, progress
 from official_bert.modeling.pretraining_model import PretrainingModel
