@@ -45,7 +45,8 @@ class Embedder:
     """Turns texts into vectors, whose similarity is that of the texts.
 
     ```
-    embedder = Embedder.from_pretrained("all-MiniLM-L6-v2")
+    name = "sentence-transformers/all-MiniLM-L6-v2"
+    embedder = Embedder.from_pretrained(name)
     vectors = embedder(["The cat sleeps.", "Rates rose again."])
     embedder.search(["A kitten naps."], vectors, k=1).indices  # [[0]]
     ```

@@ -82,11 +82,13 @@ def test_former_layout_and_other_settings_are_read(model):
     for name in ("config.json", "model.safetensors", "tokenizer.json"):
         (model / name).rename(bert / name)
     (model / "tokenizer_config.json").unlink()
+    tokenizer = {"do_lower_case": False, "model_max_length": 10**30}
+    (bert / "tokenizer_config.json").write_text(json.dumps(tokenizer))
     modules = json.loads((model / "modules.json").read_text())
     modules[0] |= {"path": bert.name, "type": "models.Transformer"}
     (model / "modules.json").write_text(json.dumps(modules))
     (model / "1_Pooling" / "config.json").write_text("{}")
-    texts = {"max_seq_length": 9, "do_lower_case": True}
+    texts = {"do_lower_case": True}
     (bert / "sentence_bert_config.json").write_text(json.dumps(texts))
     change_json(
         model / "config_sentence_transformers.json",
@@ -94,7 +96,11 @@ def test_former_layout_and_other_settings_are_read(model):
         prompts={"query": "C B "},
         truncate_dim=3,
     )
-    for directory in (model, bert, to_tf1(model)):
+    texts = json.loads(
+        (to_tf1(model) / "sentence_bert_config.json").read_text()
+    )
+    assert texts["max_seq_length"] is None
+    for directory in (model, bert, model.parent / "b"):
         found = Embedder.from_pretrained(directory)(["A a A"])  # "c b a a a"
         np.testing.assert_allclose(found, VECTORS["mean"][4:, :3], atol=2e-6)
 

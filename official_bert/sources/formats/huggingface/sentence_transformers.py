@@ -23,6 +23,7 @@ MODULES = "modules.json"
 _TEXTS = "sentence_bert_config.json"
 _MODEL = "config_sentence_transformers.json"
 _DENSE_WEIGHTS = "model.safetensors"
+_UNLIMITED = 10**9  # transformers stores 10**30.
 _TYPES = ("Transformer", "Pooling", "Dense", "Normalize")
 
 # {name of a pooling: its key in former releases}, in the order in which those
@@ -223,6 +224,8 @@ def _read_texts(folder: str) -> dict[str, Any]:
             int | None,
             tokenizer,
         )
+        if length and length >= _UNLIMITED:
+            length = None
     lower = json_files.get(content, "do_lower_case", bool | None, path)
     return {"max_seq_length": length, "lowercases_text": bool(lower)}
 
