@@ -75,6 +75,7 @@ def per_class(
     Returns:
         `per_class`: {label: {precision, recall, f1, support}}.
         `macro_f1`: the mean F1 of all C classes, 0.0 for absent ones.
+        `balanced_accuracy`: the mean recall of the classes that are targets.
         `confusion_matrix`: [C, C], a row for each target class; absent for more
             than 100 classes.
     """
@@ -84,11 +85,44 @@ def per_class(
     groups = target[target == predicted], predicted, target
     counts = np.stack([np.bincount(g, minlength=len(labels)) for g in groups])
     scores = _per_label(counts, labels)
+    is_target = counts[2] > 0
+    recalls = counts[0][is_target] / counts[2][is_target]
+    scores["balanced_accuracy"] = float(recalls.mean())
     if len(labels) <= _MAX_CLASSES_OF_MATRIX:
         matrix = np.zeros((len(labels), len(labels)), np.int64)
         np.add.at(matrix, (target, predicted), 1)
         scores["confusion_matrix"] = matrix.tolist()
     return scores
+
+
+def ranking(targets: ArrayLike, scores: ArrayLike) -> dict[str, float]:
+    """Returns `roc_auc` and `average_precision`, means over C labels.
+
+    They measure how well scores separate texts, at all thresholds. Targets are
+    0 or 1, [N, C]; scores are numbers [N, C]. Labels that no or all examples
+    have are left out. Returns {} if no label is left.
+    """
+    from sklearn import metrics
+
+    target = np.asarray(targets).astype(bool)
+    is_mixed = target.any(axis=0) & ~target.all(axis=0)
+    if not is_mixed.any():
+        return {}
+    # scikit-learn does not accept the NaN of a diverged model.
+    arrays = target[:, is_mixed], np.nan_to_num(scores)[:, is_mixed]
+    return {
+        "roc_auc": float(metrics.roc_auc_score(*arrays)),
+        "average_precision": float(metrics.average_precision_score(*arrays)),
+    }
+
+
+def rarer_of_two(targets: np.ndarray, scores: np.ndarray) -> dict[str, float]:
+    """Returns the `ranking` of the rarer of two classes, else of class 1.
+
+    Targets are 0 or 1, int [N]; scores are probabilities [N, 2].
+    """
+    rarer = int(2 * targets.sum() <= len(targets))
+    return ranking((targets == rarer)[:, None], scores[:, [rarer]])
 
 
 def multilabel(
@@ -104,6 +138,7 @@ def multilabel(
         `macro_f1`, `per_class`: as returned by the function `per_class`.
         `exact_match`: the fraction of examples with exactly the right labels.
         `hamming_loss`: the fraction of wrong decisions among all N x C.
+        `roc_auc`, `average_precision`: as returned by `ranking`.
     """
     # scikit-learn would treat shape [N, 1] as binary classification.
     target = np.asarray(targets).astype(bool)
@@ -121,6 +156,7 @@ def multilabel(
         "macro_f1": scores["macro_f1"],
         "exact_match": float((target == predicted).all(axis=1).mean()),
         "hamming_loss": float((target != predicted).mean()),
+        **ranking(target, predictions),
         "per_class": scores["per_class"],
     }
 

@@ -1,6 +1,6 @@
 """Losses per example. The training step divides by the total weight."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -74,6 +74,8 @@ class TaskLoss(NamedTuple):
     Attributes:
         losses: (logits, batch) -> float32 losses, [B] or [B, S].
         weights: batch -> the weight of each loss, 0.0 or 1.0.
+
+    With class weights, see `with_class_weights`.
     """
 
     losses: Callable[[Any, Batch], Any]
@@ -134,3 +136,33 @@ LOSSES = {
     "tags": TaskLoss(_token_losses, _token_weights),
     "spans": TaskLoss(_span_losses, _span_weights),
 }
+
+
+def with_class_weights(kind: str, class_weights: Sequence[float]) -> TaskLoss:
+    """Returns the loss of a task whose C classes have weights, if any.
+
+    In classification, a text has the weight of its class. In multi-label tasks,
+    each text has a loss for each label, [B, C], with the weight of the label if
+    the text has it, and otherwise with the weight 1.
+    """
+    loss = LOSSES[kind]
+    if not class_weights:
+        return loss
+
+    def weights_of_texts(batch: Batch) -> Any:
+        weights = ops.convert_to_tensor(class_weights, "float32")
+        return loss.weights(batch) * ops.take(weights, batch["label_ids"][:, 0])
+
+    def losses_of_labels(logits: Any, batch: Batch) -> Any:
+        # The last axis, over which the loss is averaged, has the size 1.
+        labels = batch["label_ids"][..., None]
+        return binary_cross_entropy(logits[..., None], labels)
+
+    def weights_of_labels(batch: Batch) -> Any:
+        weights = ops.convert_to_tensor(class_weights, "float32")
+        weights = ops.where(batch["label_ids"] > 0, weights, 1.0)
+        return loss.weights(batch)[:, None] * weights
+
+    if kind == "classification":
+        return loss._replace(weights=weights_of_texts)
+    return TaskLoss(losses_of_labels, weights_of_labels)

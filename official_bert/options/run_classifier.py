@@ -1,6 +1,8 @@
 """Options of `run_classifier.py` and `run_classifier_with_tfhub.py`."""
 
+import math
 import os
+import re
 from typing import Any, TypeVar
 
 from official_bert.errors import InputError, listed
@@ -45,6 +47,36 @@ def _hub_module(handle: str) -> str | None:
             )
     elif "://" not in handle:
         return "must be an existing directory or an address. Check the path."
+    return None
+
+
+def parse_class_weights(value: str) -> list[tuple[str, float]]:
+    """Returns the labels and weights in "LABEL=W,..."; labels may repeat.
+
+    Labels may contain commas and equals signs. Raises `ValueError`, whose
+    message ends a sentence, if the value has another form.
+    """
+    parts = re.findall("(.+?)=([^=,]+)(?:,|$)", value)
+    try:
+        pairs = [(label, float(weight)) for label, weight in parts]
+        if ",".join(f"{a}={b}" for a, b in parts) != value:
+            raise ValueError
+        if not all(0 < weight < math.inf for _, weight in pairs):
+            raise ValueError
+    except ValueError:
+        raise ValueError(
+            "must be none, balanced, or labels with weights above 0, such as "
+            "spam=10,other=1."
+        ) from None
+    return pairs
+
+
+def _class_weights(value: str) -> str | None:
+    try:
+        if value != "balanced":
+            parse_class_weights(value)
+    except ValueError as error:
+        return str(error)
     return None
 
 
@@ -185,13 +217,28 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
     document_context: bool = switch(
         "Tagging: fill sequences with neighboring sentences."
     )
+    class_weights: str = option(
+        "Weights of the labels in the training loss: none, balanced (rare "
+        "labels have large weights), or LABEL=W,... Other labels have the "
+        "weight 1.",
+        "none",
+        check=_class_weights,
+        heading="Training",
+    )
+    best_metric: str = option(
+        "The metric of eval_results.json that best/, --early_stopping and "
+        "--sweep maximize, such as macro_f1 or roc_auc. Default: that of the "
+        "task; for own data, macro_f1 if one of the labels is on more than 80% "
+        "of the examples.",
+        "",
+        in_sweep=False,
+    )
     sweep: str = option(
         "Train with each combination of values, such as "
         "learning_rate=5e-5,3e-5;seed=1..5, and write a table of results.",
         "",
         needs="do_train",
         conflicts=("do_export", "overwrite_output_dir"),
-        heading="Training",
         common=True,
         **PER_COMMAND,
         in_sweep=False,

@@ -60,8 +60,27 @@ def get(options: RunClassifier, rows: Sequence[Row] = ()) -> Task:
     elif options.is_set("long_document"):
         message = "does not support tagging. Omit it."
         raise options.error("long_document", message)
+    task = _with_metric_and_weights(task, options)
     head = PoolingHead(options.feature_layers, options.bilstm_units)
     return dataclasses.replace(task, pooling_head=head)
+
+
+def _with_metric_and_weights(task: Task, options: RunClassifier) -> Task:
+    """Applies --best_metric and --class_weights, or raises `InputError`."""
+    if options.best_metric and not isinstance(task, TextTask):
+        message = "is for classification and regression of texts. Omit it."
+        raise options.error("best_metric", message)
+    if options.is_set("class_weights") and not task.has_class_weights:
+        message = (
+            "is for classification of texts, with one label or several. Omit "
+            "it."
+        )
+        raise options.error("class_weights", message)
+    if not isinstance(task, TextTask):
+        return task
+    metric = options.best_metric or task.best_metric
+    task = dataclasses.replace(task, best_metric=metric)
+    return task.with_class_weights(options.class_weights or "none")
 
 
 def from_json(values: dict[str, Any]) -> Task:

@@ -29,6 +29,10 @@ _FOR_SEVERAL = (
     "and write a,b or 1,0,1"
 )
 
+# If more of the training examples have the same label, accuracy is misleading:
+# a model that always answers this label is hard to beat.
+MAX_SHARE_OF_LABEL = 0.8
+
 _Options = TypeVar("_Options", bound=RunClassifier)
 
 
@@ -87,6 +91,7 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> TextTask:
         target_deviation=deviation,
         is_pair=len(names) == 2,
         columns=TextColumns(names, options.reads_header),
+        best_metric=data.default_metric(),
         data=data,
     )
 
@@ -489,6 +494,30 @@ class OwnTexts(OwnData):
         trained = trained_task(self.options)
         mean = trained.get("target_mean", 0.0)
         return mean, trained.get("target_deviation", 1.0)
+
+    def default_metric(self) -> str:
+        """Returns `macro_f1` for imbalanced classes, otherwise "".
+
+        Without training, returns the metric of the trained model.
+        """
+        options = self.options
+        if not options.do_train:
+            metric: str = trained_task(options).get("best_metric", "")
+            return metric
+        if options.task_type != "classification":
+            return ""
+        labels = [example.label for example in self.training]
+        [(label, count)] = collections.Counter(labels).most_common(1)
+        if count <= MAX_SHARE_OF_LABEL * len(labels):
+            return ""
+        if not options.best_metric:
+            logging.info(
+                f"{count / len(labels):.0%} of the training examples have the "
+                f"label {label!r}. The metric that compares models is "
+                "therefore macro_f1, not accuracy (otherwise: "
+                "--best_metric=accuracy)"
+            )
+        return "macro_f1"
 
     def _require_several(self, labels: Collection[Any]) -> None:
         """Raises `InputError` unless the training labels differ.

@@ -275,6 +275,15 @@ class Task(abc.ABC):
         return False
 
     @property
+    def has_class_weights(self) -> bool:
+        """Whether the task supports --class_weights."""
+        return False
+
+    def class_weights(self, training: Examples) -> tuple[float, ...]:
+        """Returns the weight of each class in the loss; (): all equal."""
+        return ()
+
+    @property
     def loss_unit(self) -> float:
         """Evaluation multiplies losses by this, to undo target scaling."""
         return 1.0

@@ -1,5 +1,6 @@
 """Classification, multi-label classification and regression of texts."""
 
+import collections
 import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, NamedTuple
@@ -11,6 +12,7 @@ from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.metrics import classification, regression
 from official_bert.options import Predict
+from official_bert.options.run_classifier import parse_class_weights
 from official_bert.sources.heads import Head
 from official_bert.tasks import documents, probabilities
 from official_bert.tasks.documents import LongDocuments
@@ -84,6 +86,8 @@ class TextTask(Task):
             standardized targets (target - mean) / deviation.
         is_pair: Whether examples are pairs; None if unknown.
         columns: The text columns of the user's own data.
+        best_metric: The main metric; "": that of the type or the benchmark.
+        weighting: The value of --class_weights.
     """
 
     task_type: Annotated[str, tuple(PROBLEM_TYPES)]
@@ -94,15 +98,20 @@ class TextTask(Task):
     target_deviation: float = 1.0
     is_pair: bool | None = None
     columns: TextColumns | None = None
+    best_metric: str = ""
+    weighting: str = "none"
 
     kind = "text"
     head_kind = "sequence_classification"
     serving = "text"
     input_ending = "tsv"
+    not_saved = (*Task.not_saved, "weighting")
 
     @property
     def main_metric(self) -> str:
-        """Pearson's correlation, micro F1, or the metric of the benchmark."""
+        """`best_metric`, or that of the type or the benchmark."""
+        if self.best_metric:
+            return self.best_metric
         if self.task_type == "classification":
             return _METRICS[self.metric][1]
         return "pearson" if self.task_type == "regression" else "micro_f1"
@@ -150,6 +159,51 @@ class TextTask(Task):
             return ()
         is_multilabel = self.task_type == "multilabel"
         return tuple(example.label) if is_multilabel else (example.label,)
+
+    @property
+    def has_class_weights(self) -> bool:
+        """True, except in regression."""
+        return self.task_type != "regression"
+
+    def with_class_weights(self, value: str) -> "TextTask":
+        """Returns the task with the weights of --class_weights.
+
+        Raises `InputError` if they name unknown labels, or labels twice.
+        """
+        is_list = value not in ("none", "balanced")
+        pairs = parse_class_weights(value) if is_list else []
+        labels = [label for label, _ in pairs]
+        for label in labels:
+            if label not in self.labels or labels.count(label) > 1:
+                raise InputError(
+                    f"--class_weights={value} must name labels of the task, "
+                    f"each once: {listed(self.labels)}. Received: {label!r}."
+                )
+        return dataclasses.replace(self, weighting=value)
+
+    def class_weights(self, training: Texts) -> tuple[float, ...]:
+        """Returns the weights of all labels; see docs/finetuning.md.
+
+        "balanced" means N / (C n) for a class with n of the N examples of C
+        classes. In multi-label tasks, it means (N - n) / n. A label that no or
+        all examples have gets the weight 1.
+        """
+        if self.weighting == "none":
+            return ()
+        if self.weighting != "balanced":
+            weights = dict(parse_class_weights(self.weighting))
+            return tuple(weights.get(label, 1.0) for label in self.labels)
+        counts = collections.Counter(
+            label for example in training for label in self.labels_of(example)
+        )
+        with_label = np.array([counts[label] for label in self.labels])
+        if self.task_type == "multilabel":
+            numerators = len(training) - with_label
+        else:
+            numerators = np.full(len(with_label), len(training) / len(counts))
+        balanced = numerators / np.maximum(with_label, 1)
+        is_mixed = balanced * with_label > 0
+        return tuple(np.where(is_mixed, balanced, 1.0).tolist())
 
     def _label_ids(self, example: TextExample) -> list[Any]:
         """Returns the feature `label_ids`; zeros for an unknown label."""
@@ -246,7 +300,10 @@ class TextTask(Task):
         targets, predicted = targets[:, 0], scores.argmax(axis=1)
         per_class = classification.per_class(targets, predicted, self.labels)
         function, _ = _METRICS[self.metric]
-        return function(targets, predicted) | per_class
+        results = function(targets, predicted) | per_class
+        if len(self.labels) == 2:
+            results |= classification.rarer_of_two(targets, scores)
+        return results
 
     def with_predict_options(self, options: Predict) -> "TextTask":
         columns = self.columns

@@ -37,7 +37,8 @@ def evaluate(
         if record_dir and (table := run.task.data.errors_table(wrong)):
             path = file_names.DEV_ERRORS + _variant(run) + ".csv"
             files.write_text(os.path.join(record_dir, path), table)
-        reporting.warn_of_one_class(split, run.task.predictions(answers))
+        predictions = run.task.predictions(answers)
+        reporting.warn_of_one_class(split, run.task, predictions)
     return results
 
 
@@ -81,9 +82,14 @@ def print_metrics(
         name = run.task.baseline_name
         reporting.print_metrics(title, metrics, baseline, name)
         metric = run.task.main_metric
-        more_steps = run.options.more_steps
         reporting.warn_unless_better(
-            split, metric, metrics, baseline, more_steps
+            split,
+            metric,
+            metrics,
+            baseline,
+            run.options.more_steps,
+            suggests_weights=run.task.has_class_weights
+            and not run.options.is_set("class_weights"),
         )
 
 

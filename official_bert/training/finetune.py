@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
-from official_bert.errors import InputError
+from official_bert.errors import InputError, listed
 from official_bert.hub import HubBert
 from official_bert.inference.forward import Forward
 from official_bert.inputs import datasets
@@ -158,7 +158,7 @@ class FinetuningRun:
         num_extra = resuming.num_extra_examples(options, self.resumed)
         return loop.Trainer(
             model,
-            FinetuningObjective(self.task.head),
+            FinetuningObjective(self.task.head, self._class_weights()),
             weights,
             _make_schedule(data.num_examples, options, num_extra),
             options,
@@ -169,6 +169,15 @@ class FinetuningRun:
                 model.config.num_hidden_layers,
             ),
         )
+
+    def _class_weights(self) -> tuple[float, ...]:
+        weights = self.task.class_weights(self.examples["train"])
+        if weights:
+            labels = self.task.labels  # type: ignore[attr-defined]
+            pairs = zip(labels, weights, strict=True)
+            shown = [f"{label}={weight:.4g}" for label, weight in pairs]
+            logging.info(f"Class weights: {listed(shown)}")
+        return weights
 
     def batches(
         self, data: TrainingData, start: StartingPoint, num_steps: int
@@ -245,6 +254,7 @@ def prepare(task: Task, options: FinetuningOptions) -> FinetuningRun:
     # After the checks, which need no devices or other hosts.
     strategy = distribution.choose_strategy(options)
     examples = task.data.read_all(options.used_splits)
+    _require_best_metric(task, options, examples)
     files.make_directory(options.output_dir)
     checkpointing.set_seed(options.seed)
     policy = precision.policy(options.mixed_precision, options.matmul_precision)
@@ -254,6 +264,25 @@ def prepare(task: Task, options: FinetuningOptions) -> FinetuningRun:
     return FinetuningRun(
         task, options, tokenizer, strategy, model, examples, directory, resumed
     )
+
+
+def _require_best_metric(
+    task: Task,
+    options: FinetuningOptions,
+    examples: dict[str, Sequence[Any]],
+) -> None:
+    """Raises `InputError` if evaluations have no metric `--best_metric`."""
+    if not (getattr(options, "best_metric", "") and "dev" in examples):
+        return
+    baseline = task.baseline(examples["dev"], examples["dev"])
+    # Larger values of the metric must be better.
+    names = reporting.numbers(baseline).keys() - {"hamming_loss"}
+    if task.main_metric not in names:
+        raise InputError(
+            f"--best_metric={task.main_metric} must be a metric of this task "
+            "and its evaluation data, where larger is better: one of "
+            f"{', '.join(sorted(names))}."
+        )
 
 
 def _load_module(

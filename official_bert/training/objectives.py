@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from official_bert.inputs.schemas import Masking
 from official_bert.modeling.layers import Training
-from official_bert.modeling.losses import LOSSES, cross_entropy
+from official_bert.modeling.losses import cross_entropy, with_class_weights
 from official_bert.modeling.pretraining_model import (
     PretrainingModel,
     PretrainingOutput,
@@ -112,24 +112,28 @@ def _is_correct(logits: Any, labels: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class FinetuningObjective:
-    """The mean loss of a task, over all examples or tokens with a label."""
+    """The weighted mean loss over all examples or tokens with a label.
+
+    `class_weights` are the weights of the classes; (): all have the weight 1.
+    """
 
     head: Head
+    class_weights: tuple[float, ...] = ()
 
     def with_labels(self, batch: Batch, seed: Any) -> Batch:
         """Returns the batch, which has the labels of the records."""
         return batch
 
     def loss_weights(self, batch: Batch) -> Scalars:
-        """Returns the number of examples, or tokens, that have a label."""
-        weights = LOSSES[self.head.loss].weights(batch)
-        return {"loss": tf.reduce_sum(weights)}
+        """Returns the weight of the examples, or tokens, that have a label."""
+        loss = with_class_weights(self.head.loss, self.class_weights)
+        return {"loss": tf.reduce_sum(loss.weights(batch))}
 
     def loss_sums(
         self, model: Any, batch: Batch, training: Training
     ) -> Scalars:
         """Runs the model and returns the sum of its losses."""
-        loss = LOSSES[self.head.loss]
+        loss = with_class_weights(self.head.loss, self.class_weights)
         losses = loss.losses(model(batch, training=training), batch)
         return {"loss": tf.reduce_sum(losses * loss.weights(batch))}
 

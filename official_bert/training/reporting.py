@@ -24,6 +24,7 @@ from official_bert.tasks.documents import (
     MAX_SHARE_TRUNCATED,
     warn_of_truncation,
 )
+from official_bert.tasks.own_texts import MAX_SHARE_OF_LABEL
 from official_bert.tasks.task import Task
 
 # Maximum number of labels in the table of the data.
@@ -133,16 +134,24 @@ def _warn_of_labels(counts: Counter[Any]) -> None:
         )
 
 
-def warn_of_one_class(split: str, predictions: Sequence[Any]) -> None:
+def warn_of_one_class(
+    split: str, task: Task, predictions: Sequence[Any]
+) -> None:
     """Warns if a model predicts the same class for everything."""
     classes = set(map(str, predictions))
-    if len(classes) == 1 < len(predictions):
-        logging.warning(
-            f"{split}: all {len(predictions)} predictions are "
-            f"{classes.pop()!r}. If most labels are the same, add examples of "
-            "the others. Otherwise, train for more steps or with another "
-            "learning rate."
+    if len(classes) != 1 or len(predictions) == 1:
+        return
+    advice = "add examples of the others"
+    if task.has_class_weights:
+        advice += (
+            " or --class_weights=balanced (or larger weights), or compare the "
+            "probabilities of the others with a lower threshold"
         )
+    logging.warning(
+        f"{split}: all {len(predictions)} predictions are {classes.pop()!r}. "
+        f"If most labels are the same, {advice}. Otherwise, train for more "
+        "steps or with another learning rate."
+    )
 
 
 def warn_unless_better(
@@ -151,18 +160,25 @@ def warn_unless_better(
     metrics: Mapping[str, Any],
     baseline: Mapping[str, Any],
     more_steps: str,
+    suggests_weights: bool = False,
 ) -> None:
     """Warns if a metric of a model is not better than that of its baseline.
 
-    `more_steps` are flags for the advice.
+    `more_steps` are flags for the advice. If labels are rare, the advice is
+    class weights instead, if `suggests_weights`.
     """
-    if metric in baseline and metrics[metric] <= baseline[metric] < 1:
-        logging.warning(
-            f"{split}: {metric} is not better than the baseline. Try more "
-            f"steps{f' ({more_steps})' * bool(more_steps)} or another "
-            "--learning_rate (1e-4 to 3e-4 for small models, 2e-5 for Base), "
-            "and make sure that the model is pre-trained."
-        )
+    if not (metric in baseline and metrics[metric] <= baseline[metric] < 1):
+        return
+    has_rare_labels = baseline.get("accuracy", 0.0) > MAX_SHARE_OF_LABEL
+    has_rare_labels |= baseline.get("micro_f1") == 0.0
+    advice = f"more steps{f' ({more_steps})' * bool(more_steps)}"
+    if suggests_weights and has_rare_labels:
+        advice = "--class_weights=balanced, because labels are rare,"
+    logging.warning(
+        f"{split}: {metric} is not better than the baseline. Try {advice} or "
+        "another --learning_rate (1e-4 to 3e-4 for small models, 2e-5 for "
+        "Base), and make sure that the model is pre-trained."
+    )
 
 
 def print_metrics(

@@ -65,7 +65,13 @@ def test_per_class_metrics_equal_scikit_learn(num_examples):
     scores = classification.per_class(targets, predictions, list("abcdefg"))
     assert_equals_scikit_learn(scores, targets, predictions, labels=range(7))
     assert list(scores["per_class"]) == list("abcdefg")
-    assert [*in_json(scores)] == ["per_class", "macro_f1", "confusion_matrix"]
+    names = "per_class macro_f1 balanced_accuracy confusion_matrix"
+    assert [*in_json(scores)] == names.split()
+    # Of the classes among the targets.
+    recall = metrics.recall_score(
+        targets, predictions, labels=np.unique(targets), average="macro"
+    )
+    assert scores["balanced_accuracy"] == pytest.approx(recall)
     matrix = metrics.confusion_matrix(targets, predictions, labels=range(7))
     assert scores["confusion_matrix"] == matrix.tolist()
 
@@ -89,7 +95,10 @@ def test_multilabel_metrics_equal_scikit_learn(scale):
     )
     assert scores["exact_match"] == metrics.accuracy_score(targets, predicted)
     assert scores["hamming_loss"] == metrics.hamming_loss(targets, predicted)
-    names = "micro_f1 macro_f1 exact_match hamming_loss per_class"
+    names = (
+        "micro_f1 macro_f1 exact_match hamming_loss roc_auc average_precision "
+        "per_class"
+    )
     assert list(in_json(scores)) == names.split()
 
 
@@ -108,3 +117,30 @@ def test_single_label_is_not_scored_as_binary_classification():
 def test_multilabel_shapes_that_differ_are_an_error(targets, predictions):
     with pytest.raises(ValueError, match=r"\[N, C\]"):
         classification.multilabel(targets, predictions, ["a", "b"])
+
+
+@pytest.mark.parametrize("flipped", [False, True])
+def test_ranking_metrics_of_two_classes_are_those_of_the_rarer_class(flipped):
+    # The rare examples are first and fourth of five. Of the 2 x 3 pairs with
+    # one of the others, 4 are in the right order.
+    rare, scores = np.array([1, 0, 0, 1, 0]), np.array([9, 8, 7, 6, 5]) / 10
+    columns = np.stack([1 - scores, scores], axis=1)
+    if flipped:
+        rare, columns = 1 - rare, columns[:, ::-1]
+    assert in_json(classification.rarer_of_two(rare, columns)) == {
+        "roc_auc": pytest.approx(4 / 6),
+        "average_precision": pytest.approx((1 / 1 + 2 / 4) / 2),
+    }
+
+
+def test_ranking_metrics_are_macro_averages_of_labels_that_can_be_ranked():
+    targets = np.array([[1, 0, 1], [0, 1, 1], [0, 0, 1]])
+    scores = np.array([[0.9, 0.9, 0.1], [0.1, 0.8, 0.1], [0.2, 0.1, 0.3]])
+    assert classification.ranking(targets, scores) == {
+        "roc_auc": pytest.approx((1 + 1 / 2) / 2),
+        "average_precision": pytest.approx((1 + 1 / 2) / 2),
+    }
+    # All or none of the examples have the label.
+    assert classification.ranking(targets[:, 2:], scores[:, 2:]) == {}
+    diverged = classification.ranking(targets, np.full((3, 3), np.nan))
+    assert diverged["roc_auc"] == 0.5

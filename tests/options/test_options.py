@@ -130,7 +130,7 @@ def test_every_text_without_choices_is_a_path_or_listed_here():
         *("context_column", "question_column", "choices_column"),
         *("language", "train_language", "may_initialize", "may_skip", "skip"),
         *("master", "tpu_name", "tpu_zone", "gcp_project", "beam_options"),
-        *("never_split", "license"),
+        *("never_split", "license", "class_weights", "best_metric"),
     }
 
 

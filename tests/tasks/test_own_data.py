@@ -389,3 +389,111 @@ def test_held_out_share_is_a_share_of_rows_even_if_texts_repeat():
     assert 16 <= len(chosen) <= 18
     assert sum(labels[i] == ("a",) for i in chosen) == 10
     assert len(hold_out(["a", "b"] * 50, ["x"] * 100, 0.1)) == 50
+
+
+def rows_with(*labels):
+    cells = [f"t{i},{label}\n" for i, label in enumerate(labels)]
+    return "".join(["text,label\n", *cells])
+
+
+@pytest.mark.parametrize(
+    ("value", "task_type", "weights"),
+    [
+        ("none", "classification", ()),
+        # 6 examples of 3 classes: 6 / (3 * 3), 6 / (3 * 2), 6 / (3 * 1).
+        ("balanced", "classification", (2 / 3, 1, 2)),
+        ("b=x=2.5,a=7", "classification", (7, 1, 2.5)),
+        # Negatives / positives.
+        ("balanced", "multilabel", (3 / 3, 4 / 2, 5 / 1)),
+        ("b=x=2.5", "multilabel", (1, 1, 2.5)),
+    ],
+)
+def test_class_weights_are_balanced_or_named(
+    tmp_path, value, task_type, weights
+):
+    labels = ["a", "a", "a", "b", "b", "b=x"]
+    write(tmp_path / "train.csv", rows_with(*labels))
+    task = make(tmp_path, class_weights=value, task_type=task_type)
+    found = task.class_weights(task.data.read("train"))
+    assert found == pytest.approx(weights)
+    assert "weighting" not in task.to_json()
+
+
+@pytest.mark.parametrize("rare", ["a", "b"])
+def test_balanced_weight_of_labels_without_examples_is_one(tmp_path, rare):
+    write(tmp_path / "train.csv", rows_with("a", "a"))
+    write(tmp_path / "labels", "a\nb\n")
+    for task_type in ("classification", "multilabel"):
+        flags = {"task_type": task_type, "label_file": str(tmp_path / "labels")}
+        task = make(tmp_path, class_weights="balanced", **flags)
+        assert task.class_weights(task.data.read("train")) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"class_weights": "c=2"}, "must name labels .*: a, b. Received: 'c'"),
+        ({"class_weights": "a=2,a=3"}, "each once: .* Received: 'a'"),
+        ({"class_weights": "a=0"}, "weights above 0"),
+        ({"class_weights": "a=2,"}, "must be none, balanced, or"),
+        ({"class_weights": "Balanced"}, "must be none, balanced, or"),
+        ({"class_weights": "a=2=b"}, "must be none, balanced, or"),
+        (
+            {"class_weights": "balanced", "task_type": "regression"},
+            r"--class_weights=balanced is for classification .*Omit",
+        ),
+        (
+            {"class_weights": "balanced", "task_name": "ner"},
+            r"--class_weights=balanced is for classification .*Omit",
+        ),
+        ({"best_metric": "f1", "task_name": "ner"}, "--best_metric=f1 is for"),
+        # The development set has one class, so it has no ROC AUC.
+        ({"best_metric": "roc_auc"}, "one of accuracy, balanced_accuracy, mac"),
+    ],
+)
+def test_weights_and_metrics_that_a_task_lacks_are_an_error(
+    tmp_path, flags, message
+):
+    labels = ["1", "2"] if "task_type" in flags else ["a", "b"]
+    write(tmp_path / "train.csv", rows_with(*labels))
+    write(tmp_path / "dev.csv", rows_with(labels[0]))
+    for split in ("train", "dev"):
+        write(tmp_path / f"{split}.txt", "word O\n\nBonn B-LOC\n")
+    flags = {"task_name": "csv", "do_predict": False, **flags}
+    with pytest.raises(InputError, match=message):
+        run_classifier.main(tiny.options(tmp_path, **flags))
+
+
+@pytest.mark.parametrize(
+    ("num_rare", "flags", "metric"),
+    [
+        (2, {}, "accuracy"),  # Of 10: the others are not more than 80%.
+        (1, {}, "macro_f1"),
+        (1, {"best_metric": "accuracy"}, "accuracy"),
+        (1, {"task_type": "multilabel"}, "micro_f1"),
+        (2, {"best_metric": "roc_auc"}, "roc_auc"),
+    ],
+)
+def test_rare_classes_are_compared_by_macro_f1(
+    tmp_path, num_rare, flags, metric
+):
+    labels = ["a"] * (10 - num_rare) + ["b"] * num_rare
+    write(tmp_path / "train.csv", rows_with(*labels))
+    task = make(tmp_path, **flags)
+    assert task.main_metric == metric
+    # Later commands know the metric from task.json, without training data.
+    (tmp_path / "out").mkdir()
+    write(tmp_path / "out" / "task.json", json.dumps(task.to_json()))
+    (tmp_path / "train.csv").unlink()
+    flags = flags | {"do_train": False, "best_metric": ""}
+    assert make(tmp_path, **flags).main_metric == metric
+
+
+@pytest.mark.trains
+@pytest.mark.slow
+@pytest.mark.parametrize("label", ["no", "yes"])
+def test_large_weight_of_a_class_makes_the_model_predict_it(tmp_path, label):
+    write_data(tmp_path, lambda text: ["no", "yes"][len(text) % 2])
+    flags = {"num_train_epochs": 2.0, "class_weights": f"{label}=1e4"}
+    output, _ = run(tmp_path, **flags)
+    assert {prediction for _, prediction in tiny.predictions(output)} == {label}

@@ -123,8 +123,9 @@ def test_two_hosts_have_the_weights_of_one_device(folder, one_device, tmp_path):
     event_values(tmp_path)  # Fails unless a single host writes events.
 
 
+@pytest.mark.parametrize("class_weights", ["none", "1=20"])
 def test_fine_tuning_on_two_replicas_ends_with_the_weights_of_one_device(
-    tmp_path, monkeypatch
+    tmp_path, monkeypatch, class_weights
 ):
     """Without dropout, whose masks differ."""
     monkeypatch.setattr(Dropout, "call", lambda self, x, **_: x)
@@ -132,8 +133,9 @@ def test_fine_tuning_on_two_replicas_ends_with_the_weights_of_one_device(
     config = review_runs.CONFIG | {"attention_probs_dropout_prob": 0.0}
     (tmp_path / "bert_config.json").write_text(json.dumps(config))
     flags = {"do_train": True, "learning_rate": 1e-3}
+    flags["class_weights"] = class_weights
     one_device, two_replicas = (
-        weights(review_runs.run(tmp_path, s, distribution_strategy=s, **flags))
-        for s in ("none", "mirrored")
+        weights(review_runs.run(tmp_path, output, **flags, **changes))
+        for output, changes in (("one", {}), ("two", PARTS))
     )
     recorded.assert_all_close(two_replicas, one_device, atol=1e-5)

@@ -4,8 +4,12 @@ import tensorflow as tf
 from scipy import special
 
 from official_bert.modeling.pretraining_model import PretrainingOutput
+from official_bert.sources.heads import Head
 from official_bert.training import objectives, pretrain, step
-from official_bert.training.objectives import PretrainingObjective
+from official_bert.training.objectives import (
+    FinetuningObjective,
+    PretrainingObjective,
+)
 
 RANDOM = np.random.RandomState(0)
 MASKED_LM_LOGITS = RANDOM.standard_normal((3, 4, 7)).astype(np.float32)
@@ -128,3 +132,40 @@ def test_every_token_but_the_last_is_labelled_with_the_next_token(jit_compile):
         np.testing.assert_array_equal(found[name], values)
         is_float = name == "masked_lm_weights"
         assert found[name].dtype == (tf.float32 if is_float else tf.int32)
+
+
+@pytest.mark.parametrize("kind", ["classification", "multilabel"])
+@pytest.mark.parametrize("num_parts", [1, 2, 4])
+def test_class_weights_give_a_weighted_mean_over_the_whole_batch(
+    kind, num_parts
+):
+    random = np.random.default_rng(0)
+    class_weights = (0.5, 1.0, 7.0)
+    logits = random.normal(size=(32, 3))
+    is_real = np.arange(32) < 29
+    if kind == "classification":
+        labels = random.integers(0, 3, (32, 1))
+        losses = negative_log_probabilities(logits, labels[:, 0])
+        weights = is_real * np.take(class_weights, labels[:, 0])
+    else:
+        labels = random.integers(0, 2, (32, 3))
+        losses = -special.log_expit(np.where(labels, logits, -logits))
+        weights = is_real[:, None] * np.where(labels, class_weights, 1.0)
+    objective = FinetuningObjective(
+        Head("sequence_classification", 3, kind), class_weights
+    )
+    sums, divisors = [], []
+    for part in np.split(np.arange(32), num_parts):
+        batch = {
+            "label_ids": tf.constant(labels[part], tf.int32),
+            "is_real_example": tf.constant(is_real[part, None], tf.int32),
+        }
+        of_part = tf.constant(logits[part], tf.float32)
+        found = objective.loss_sums(lambda *_, **__: of_part, batch, True)  # noqa: B023
+        sums.append(found["loss"])
+        divisors.append(objective.loss_weights(batch)["loss"])
+    found = objective.mean_losses(
+        {"loss": tf.add_n(sums)}, {"loss": tf.add_n(divisors)}
+    )
+    expected = (losses * weights).sum() / weights.sum()
+    np.testing.assert_allclose(found["loss"], expected, rtol=1e-6)

@@ -123,10 +123,12 @@ def test_odd_labels_are_a_warning(caplog, train, dev, warning):
     ],
 )
 def test_predicting_a_single_class_is_a_warning(caplog, task, answers, message):
-    reporting.warn_of_one_class("dev", task.predictions(answers))
+    reporting.warn_of_one_class("dev", task, task.predictions(answers))
     assert len(caplog.records) == (message is not None)
     if message:
         assert re.search(f"dev: {message}", caplog.text)
+        is_text = isinstance(task, TextTask)
+        assert ("--class_weights=balanced" in caplog.text) == is_text
 
 
 @pytest.mark.parametrize(
@@ -147,6 +149,26 @@ def test_model_that_is_not_better_than_the_baseline_is_a_warning(
     reporting.warn_unless_better("dev", "accuracy", metrics, baseline, flag)
     message = "dev: accuracy is not better than the baseline. Try more steps"
     assert (f"{message} ({flag}) or" in caplog.text) == warns
+
+
+@pytest.mark.parametrize(
+    ("baseline", "suggests", "advises"),
+    [
+        ({"macro_f1": 0.4, "accuracy": 0.9}, True, True),
+        ({"macro_f1": 0.4, "accuracy": 0.9}, False, False),
+        ({"macro_f1": 0.4, "accuracy": 0.6}, True, False),
+        ({"macro_f1": 0.4, "micro_f1": 0.0}, True, True),
+    ],
+)
+def test_advice_for_rare_labels_is_class_weights_and_not_more_steps(
+    caplog, baseline, suggests, advises
+):
+    metrics = {"macro_f1": 0.4}
+    reporting.warn_unless_better(
+        "dev", "macro_f1", metrics, baseline, "", suggests_weights=suggests
+    )
+    assert ("Try --class_weights=balanced" in caplog.text) == advises
+    assert ("Try more steps" in caplog.text) != advises
 
 
 @pytest.mark.parametrize(
