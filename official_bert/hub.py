@@ -108,11 +108,7 @@ class HubEncoder(keras.layers.Layer):
     @property
     def tokenizer(self) -> Tokenizer:
         """The module's tokenizer; errors as in `text_info`."""
-        vocab_file, lower = self.text_info
-        files_of_tokenizer = ModelFiles(
-            vocab_file=vocab_file, do_lower_case=lower
-        )
-        return files_of_tokenizer.tokenizer
+        return ModelFiles(**self.text_info._asdict()).tokenizer
 
     def call(self, inputs: dict[str, Any], training: bool = False) -> Any:
         """Runs the module; for inputs and outputs see the class."""

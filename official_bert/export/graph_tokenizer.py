@@ -63,7 +63,9 @@ class GraphTokenizer:
         # Blank lines, tokens with spaces and "##" alone match no word.
         tokens = [t for t in words.vocab if t != "##" and t.split() == [t]]
         ids = [vocab[token] for token in tokens]
-        added = _added_tokens(tokenizer)
+        settings.require_exportable()
+        added = [token.content for token in settings.added_tokens]
+        added.sort(key=len, reverse=True)  # The longest is found.
         self._added = f"({'|'.join(map(re.escape, added))})" if added else ""
         self._split_at = tensorflow_text.regex_split_with_offsets
         tokens += [_ADDED + token for token in added]
@@ -220,18 +222,3 @@ def _by_text(values: Any, words: Words, texts: tf.Tensor) -> tf.RaggedTensor:
     return tf.RaggedTensor.from_value_rowids(
         values, words.text_indices, nrows=num_texts, validate=False
     )
-
-
-def _added_tokens(tokenizer: FullTokenizer) -> list[str]:
-    """Returns the added tokens, the longest first."""
-    tokens = tokenizer.settings.added_tokens
-    for token in tokens:
-        if token.normalized or token.single_word:
-            raise InputError(
-                f"{tokenizer.vocab_file}: to export a tokenizer, added tokens "
-                "must have `normalized` and `single_word` false. Received: "
-                f"{token}. Change them in tokenizer_config.json; then only "
-                "exactly this text is found. For a fine-tuned model, "
-                "--noexport_text exports no tokenizer."
-            )
-    return sorted((token.content for token in tokens), key=len, reverse=True)

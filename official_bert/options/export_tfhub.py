@@ -58,6 +58,8 @@ class ExportTfhub(ModelOptions, heading="Model"):
     def _check_model(self) -> None:
         needed = MODEL_FILES if self.export_path else ("vocab_file",)
         self._require_model(needed)
+        if self.preprocessor_path:
+            self.model_files.settings.require_exportable()
         config_file = self.model_files.bert_config_file
         vocab_file = self.model_files.vocab_file
         files.require(vocab_file, "--vocab_file, or vocab.txt of the model,")

@@ -328,6 +328,7 @@ class FinetuningOptions(
     def _check_export(self) -> None:
         if self.export_text and not self.export_openvino:
             self.require("export_text", installed("tensorflow_text"))
+            self.model_files.settings.require_exportable()
         if self.export_tflite and self.bilstm_units:
             message = f"does not support --bilstm_size={self.bilstm_units}."
             raise self.error("export_tflite", message)

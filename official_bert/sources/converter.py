@@ -91,7 +91,7 @@ def _with_added_tokens(model: Model, path: str) -> Model:
     ids = {token: number for number, token in enumerate(tokens)}
     basic = BasicTokenizer(settings=settings)
     wordpiece = WordpieceTokenizer(ids)
-    # {new token: ids of the tokens of its text}
+    # {new token: ids of the tokens that its text has today}
     parts: dict[str, list[int]] = {}
     for line in filter(None, map(str.strip, files.read_lines(path))):
         words = basic.tokenize(line)
@@ -107,11 +107,6 @@ def _with_added_tokens(model: Model, path: str) -> Model:
         parts[token] = [ids[part] for part in wordpiece.tokenize(text)]
         if len(words) > 1 or settings.num_wordpieces:
             settings = settings.keeping([token])
-    if unknown := [t for t in parts if ids["[UNK]"] in parts[t]]:
-        logging.warning(
-            f"{path}: the weights of {listed(unknown)} are those of [UNK], "
-            "because the vocabulary lacks their characters"
-        )
     count = len(tokens) + len(parts)
     size = max(count, description.config.vocab_size)
 
@@ -131,10 +126,8 @@ def _with_added_tokens(model: Model, path: str) -> Model:
         name: (size, *shape[1:]) if name in _PER_TOKEN else shape
         for name, shape in model.shapes.items()
     }
-    extended = dataclasses.replace(
-        model, description=description, shapes=shapes
-    )
-    return extended.with_changes(extend)
+    model = dataclasses.replace(model, description=description, shapes=shapes)
+    return model.with_changes(extend)
 
 
 def _with_repeated_positions(model: Model, period: int) -> Model:
@@ -374,6 +367,9 @@ def _report(
         lines.append(f"Left out: {listed(others)}.")
     if initialized:
         lines.append(f"Newly initialized: {listed(initialized)}.")
+    if options.add_tokens:
+        size = model.description.config.vocab_size
+        lines.append(f"vocab_size: {size}, with new tokens.")
     if period := options.repeat_positions:
         lines.append(f"The first {period} position embeddings are repeated.")
     lines += [f"Not kept by {options.to}: {item}." for item in lost]

@@ -187,16 +187,6 @@ class Settings(NamedTuple):
                     "Other tokenizers are not supported. Choose another model."
                 )
 
-    def tokens(self, key: str) -> Iterator["Settings"]:
-        """Yields the descriptions of the tokens in a list or an object."""
-        values = self.content.get(key)
-        if isinstance(values, dict):
-            values = [*values.values()]
-        listed = Settings(self.path, {key: values})
-        for value in listed.get(key, list | None) or ():
-            is_full = isinstance(value, dict)
-            yield Settings(self.path, value if is_full else {"content": value})
-
 
 def _read(directory: str) -> tuple[TokenizerSettings, dict[str, int]]:
     """Returns the settings, and the ids that the files give to tokens."""
@@ -221,10 +211,8 @@ def _read(directory: str) -> tuple[TokenizerSettings, dict[str, int]]:
     )
     if lower is None and (config.content or values):
         lower = True  # The default of transformers.
-    legacy = Settings.read(directory, _ADDED)
-    tokens, ids = _added_tokens(
-        _described_tokens(special, config, fast, legacy)
-    )
+    entries = _described_tokens(directory, config, fast)
+    tokens, ids = _added_tokens(entries, directory)
     limit = config.get("num_wordpieces", int | None)
     settings = TokenizerSettings(
         lower, strips, has_chinese_words is not False, tokens, limit
@@ -233,45 +221,39 @@ def _read(directory: str) -> tuple[TokenizerSettings, dict[str, int]]:
 
 
 def _described_tokens(
-    special: Settings, config: Settings, fast: Settings, legacy: Settings
-) -> Iterator[Settings]:
-    """Yields descriptions of tokens; later ones override earlier ones."""
-    for file in (special, config):
-        for key in ("additional_special_tokens", "extra_special_tokens"):
-            for token in file.tokens(key):
-                yield token._replace(content={"special": True, **token.content})
-    for name, number in legacy.content.items():
-        yield Settings(legacy.path, {"content": name, "id": number})
-    yield from fast.tokens("added_tokens")
-    decoder = Settings(
-        config.path, config.get("added_tokens_decoder", dict | None) or {}
-    )
-    for key in decoder.content:
-        number = int(key) if key.isdecimal() else key
-        content = {**decoder.get(key, dict), "id": number}
-        yield Settings(config.path, content)
+    directory: str, config: Settings, fast: Settings
+) -> Iterator[dict[str, Any]]:
+    """Yields added tokens as in `tokenizer.json`; the last one counts."""
+    special, legacy = (Settings.read(directory, n) for n in (_SPECIAL, _ADDED))
+    listed = special.get("additional_special_tokens", list | None) or ()
+    names = [t.get("content") if isinstance(t, dict) else t for t in listed]
+    for name in [*names, *legacy.content]:
+        number = legacy.content.get(str(name))
+        yield {"content": name, "special": name in names, "id": number}
+    yield from fast.get("added_tokens", tuple[dict, ...] | None) or ()
+    decoder = config.get("added_tokens_decoder", dict | None) or {}
+    for key in decoder:
+        entry = json_files.get(decoder, key, dict, config.path)
+        yield {**entry, "id": int(key) if key.isdecimal() else key}
 
 
 def _added_tokens(
-    descriptions: Iterable[Settings],
+    entries: Iterable[dict[str, Any]], directory: str
 ) -> tuple[tuple[AddedToken, ...], dict[str, int]]:
     """Returns the added tokens except BERT's own, and the ids of all tokens."""
-    flags: dict[str, dict[str, bool]] = {}
+    tokens: dict[str, AddedToken] = {}
     ids: dict[str, int] = {}
-    for token in descriptions:
-        content = token.get("content", str)
-        names = token.content.keys() & _FLAGS
-        known = {name: token.get(name, bool) for name in names}
-        flags[content] = {**flags.get(content, {}), **known}
-        if "id" in token.content:
-            ids[content] = token.get("id", json_files.Amount)
-    tokens = []
-    for content in sorted(flags.keys() - _OF_BERT):
+    for content in entries:
+        entry = Settings(f"{directory}: an added token", content)
+        name = entry.get("content", str)
+        if content.get("id") is not None:
+            ids[name] = entry.get("id", json_files.Amount)
+        flags = {n: entry.get(n, bool) for n in content.keys() & _FLAGS}
         # The default of transformers.
-        normalized = not flags[content].get("special")
-        values = {"normalized": normalized, **flags[content]}
-        tokens.append(AddedToken(content, **values))
-    return tuple(tokens), ids
+        flags.setdefault("normalized", not flags.get("special"))
+        tokens[name] = AddedToken(name, **flags)
+    added = [tokens[name] for name in sorted(tokens.keys() - _OF_BERT)]
+    return tuple(added), ids
 
 
 def _learned_tokens(fast: dict[str, Any], path: str) -> list[str]:

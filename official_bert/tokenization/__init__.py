@@ -15,6 +15,7 @@ from official_bert.tokenization.full_tokenizer import (
     printable_text,
     whitespace_tokenize,
 )
+from official_bert.tokenization.settings import AddedToken, TokenizerSettings
 from official_bert.tokenization.tokenizer import Tokenizer
 from official_bert.tokenization.vocab import (
     convert_by_vocab,

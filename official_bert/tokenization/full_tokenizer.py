@@ -158,17 +158,14 @@ class BasicTokenizer:
             part = text[start:end]
             if token:
                 yield [token.content], True
-            elif not self.in_normalized.tokens:
+                continue
+            if not self.in_normalized.tokens:
                 yield normalize(part, self.settings).split(), False
-            else:
-                yield from self._split_normalized(fold(part, self.settings))
-
-    def _split_normalized(self, text: str) -> Iterator[tuple[list[str], bool]]:
-        for start, end, token in self.in_normalized.split(text):
-            if token:
-                yield [token.content], True
-            else:
-                yield text[start:end].translate(ISOLATE).split(), False
+                continue
+            folded = fold(part, self.settings)
+            for first, last, token in self.in_normalized.split(folded):
+                words = folded[first:last].translate(ISOLATE).split()
+                yield ([token.content], True) if token else (words, False)
 
 
 class WordpieceTokenizer:

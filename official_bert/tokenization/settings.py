@@ -8,6 +8,9 @@ from typing import Any
 
 from official_bert.errors import InputError, listed
 
+# The values of `--strip_accents`.
+_SWITCHES = {"auto": None, "true": True, "false": False}
+
 
 @dataclasses.dataclass(frozen=True)
 class AddedToken:
@@ -66,14 +69,10 @@ class TokenizerSettings:
 
     def to_json(self) -> dict[str, Any]:
         """Returns `do_lower_case`, and values that are not the defaults."""
-        values = {
-            field.name: getattr(self, field.name)
-            for field in dataclasses.fields(self)
-            if getattr(self, field.name) != field.default
-        }
+        defaults = vars(UNKNOWN)
+        values = {n: v for n, v in vars(self).items() if v != defaults[n]}
         if self.added_tokens:
-            contents = [token.content for token in self.added_tokens]
-            values["added_tokens"] = contents
+            values["added_tokens"] = str(self.added_tokens)
         return {**values, "do_lower_case": self.is_uncased}
 
     def keeping(self, never_split: Sequence[str]) -> "TokenizerSettings":
@@ -101,14 +100,10 @@ class TokenizerSettings:
 
         Tokens in `never_split` are separated by commas.
         """
-        lower, strips = do_lower_case, self.strip_accents
-        if strip_accents != "auto":
-            strips = strip_accents == "true"
-        settings = dataclasses.replace(
-            self,
-            do_lower_case=self.do_lower_case if lower is None else lower,
-            strip_accents=strips,
-        )
+        flags: dict[str, Any] = {"do_lower_case": do_lower_case}
+        flags["strip_accents"] = _SWITCHES[strip_accents]
+        given = {name: v for name, v in flags.items() if v is not None}
+        settings = dataclasses.replace(self, **given)
         return settings.keeping(never_split.replace(",", " ").split())
 
     def require_in(self, vocab: Collection[str], where: str) -> None:
@@ -122,6 +117,17 @@ class TokenizerSettings:
                 f"Received: {listed(missing)}, which are not in it. Omit them "
                 "or, for a Hugging Face model, use --model=DIRECTORY."
             )
+
+    def require_exportable(self) -> None:
+        """Raises `InputError` if TensorFlow operations cannot find a token."""
+        for token in self.added_tokens:
+            if token.normalized or token.single_word:
+                raise InputError(
+                    "To export a tokenizer, added tokens must have `normalized`"
+                    f" and `single_word` false. Received: {token}. Change "
+                    "tokenizer_config.json, so that only exactly this text is "
+                    "found or, for a fine-tuned model, pass --noexport_text."
+                )
 
 
 UNKNOWN = TokenizerSettings()

@@ -102,7 +102,8 @@ def _require_same_model(
         stored = files.read_text(path) if directory.has(name) else text
         if text != stored:
             known = {*stored.split("\n")}
-            new = [line for line in text.split("\n") if line not in known]
+            lines = [n for n in text.split("\n") if n not in known]
+            new = [line.strip(" ,") for line in lines]
             raise InputError(
                 f"{options.vocab_file}: the tokenizer must be that of the "
                 f"model in --output_dir, as in {path}. Received: {listed(new)}."

@@ -183,9 +183,7 @@ def test_settings_of_the_tokenizer_survive_a_round_trip(tmp_path):
 
 
 @pytest.mark.parametrize("to", ["tf1", "huggingface", "openvino"])
-def test_weights_of_new_tokens_are_means_over_their_tokens_today(
-    tmp_path, caplog, to
-):
+def test_weights_of_new_tokens_are_means_over_their_tokens_today(tmp_path, to):
     """In a model with two rows that no token of the vocabulary uses."""
     size = len(VOCAB) + 2
     arrays = released(tmp_path / "a", "masked_lm", vocab_size=size)
@@ -197,7 +195,6 @@ def test_weights_of_new_tokens_are_means_over_their_tokens_today(
     unknown = ids["[UNK]"]
     # Only "a", "b", "c" are tokens; words of several characters are unknown.
     parts = [[unknown] * 3, [unknown], [unknown], [ids["b"], unknown, ids["b"]]]
-    assert "[AB], abc, cab, b中b are those of [UNK]" in caplog.text
     tokens = [*VOCAB, "[AB]", "abc", "cab", "b中b"]
     tokenizer = Tokenizer.from_pretrained(out)
     assert list(tokenizer.vocab) == tokens

@@ -5,13 +5,15 @@ import shutil
 import numpy as np
 import pytest
 import tensorflow as tf
-from support import command_lines, recorded, review_runs
+from support import command_lines, recorded, review_runs, tiny
+from support.conversions import convert
 from support.review_runs import run
 from support.run_outputs import read_json, weights
 
 from official_bert.commands import run_classifier
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
+from official_bert.inference.predictor import Predictor
 from official_bert.inputs import datasets
 from official_bert.modeling.finetuning_models import SequenceClassifier
 from official_bert.options import RunClassifier
@@ -20,6 +22,7 @@ from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.pretrained import ModelFiles
 from official_bert.tasks import task
 from official_bert.tasks.text import TextTask
+from official_bert.tokenization import Tokenizer
 from official_bert.training import evaluate, loop, output_layer
 
 
@@ -140,6 +143,32 @@ def test_omitted_flags_have_the_values_of_training(folder, trained, copy):
     assert options.max_seq_length == 16
     with pytest.raises(InputError, match="--bert_config_file"):
         command_lines.parse(RunClassifier, f"{line} --do_train")
+
+
+@pytest.mark.slow
+def test_later_commands_use_the_tokenizer_of_training(tmp_path):
+    rows = [f"{text}\t{len(text) % 2}" for text in tiny.texts(32, 1, 9)]
+    (tmp_path / "train.tsv").write_text("\n".join(["sentence\tlabel", *rows]))
+    others = dict.fromkeys(("do_eval", "do_predict"), False)
+    flags = {"strip_accents": "false", "never_split": "[E1],good", **others}
+    config = {**tiny.SMALL, "vocab_size": len(tiny.VOCAB) + 2}
+    vocab = [*tiny.VOCAB, "[E1]", "é"]
+    options = tiny.options(
+        tmp_path, config, vocab, task_name="SST-2", do_export=True, **flags
+    )
+    run_classifier.main(options)
+    out = tmp_path / "out"
+    hf = convert(input=out, output=tmp_path / "hf", to="huggingface")
+    assets = out / "export" / "1" / "assets" / "vocab.txt"
+    for tokenizer in (
+        Predictor.from_dir(out).tokenizer,
+        Predictor.from_dir(out, engine="openvino").tokenizer,
+        Tokenizer.from_pretrained(out),
+        Tokenizer.from_pretrained(hf),
+        ModelFiles(vocab_file=str(assets)).tokenizer,
+    ):
+        tokens = tokenizer.tokenize("[E1]goodé É [e1]")
+        assert tokens == ["[E1]", "good", "é", "é", "[UNK]", "[UNK]", "[UNK]"]
 
 
 @pytest.mark.slow

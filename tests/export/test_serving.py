@@ -128,6 +128,7 @@ CASES = {
         {"context": A, "choices": CHOICES},
     ),
     "tagging": tagging_case("O", "B-X", "I-X", "B-Y"),
+    "tagging_added": tagging_case("O", "B-X", "I-X", "B-Y"),
     "bilstm": tagging_case(
         "O", pooling_head=PoolingHead("weighted_sum_all", 6)
     ),
@@ -153,7 +154,8 @@ def load(name, directory):
     config = BertConfig.from_dict({**tiny.CONFIG, "vocab_size": len(TOKENS)})
     task = CASES[name].task
     model = recorded.assign(build_model(task.head, config), 7)
-    tokenizer = Tokenizer(vocab_file)
+    added = ("ca", "1895", "北") if name == "tagging_added" else ()
+    tokenizer = Tokenizer(vocab_file, never_split=added)
     return FinetunedModel(task, model, tokenizer, MAX_SEQ_LENGTH)
 
 

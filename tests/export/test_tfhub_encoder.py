@@ -6,6 +6,8 @@ import tensorflow as tf
 from support import hub_modules, recorded
 
 from official_bert.errors import InputError
+from official_bert.hub import HubEncoder
+from official_bert.tokenization.settings import TokenizerSettings
 
 pytestmark = pytest.mark.slow
 
@@ -125,6 +127,15 @@ def test_module_contains_names_vocabulary_and_casing(exported, module):
     )
     parts = ("output_bias", "output_weights")
     assert written.left_out == [f"cls/seq_relationship/{p}" for p in parts]
+
+
+def test_module_contains_the_settings_of_the_tokenizer(tmp_path):
+    hub_modules.write_files(tmp_path)
+    config = tmp_path / "tokenizer_config.json"
+    config.write_text('{"strip_accents": false, "do_lower_case": false}')
+    path, _ = hub_modules.export(tmp_path)
+    settings = HubEncoder(path).tokenizer.settings
+    assert settings == TokenizerSettings(True, strip_accents=False)
 
 
 def test_checkpoint_may_have_no_heads(tmp_path):

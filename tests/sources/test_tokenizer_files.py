@@ -169,10 +169,10 @@ def test_flags_override_the_settings_of_the_files(folder):
     ("name", "content", "message"),
     [
         ("added_tokens", {"x": "7"}, "`id` must be an int"),
-        ("special_tokens_map", {"unk_token": "<unk>"}, "`unk_token` must be"),
+        ("special_tokens_map", {"unk_token": "<unk>"}, "map.json: `unk_token`"),
         ("special_tokens_map", {"additional_special_tokens": 5}, "a list"),
-        ("special_tokens_map", {"extra_special_tokens": {"a": 5}}, "a str"),
-        ("config", {"tokenizer_class": "CamembertTokenizer"}, "tokenizer_clas"),
+        ("special_tokens_map", {"additional_special_tokens": [{}]}, "a str"),
+        ("config", {"tokenizer_class": "CamembertTokenizer"}, "/config.json"),
         ("tokenizer_config", {"added_tokens_decoder": {"a": {}}}, "`content`"),
         ("tokenizer_config", {"never_split": ["x"]}, "`never_split` must be"),
         ("tokenizer_config", {"cls_token": {"content": "<s>"}}, r"\[CLS\]"),
@@ -193,7 +193,7 @@ def test_setting_that_changes_token_ids_is_an_error(
 ):
     write_vocab(folder, VOCAB)
     add_file(folder, name, **content)
-    with pytest.raises(InputError, match=rf"hf/{name}\.json: .*{message}"):
+    with pytest.raises(InputError, match=f"hf.*{message}"):
         tokenizer_files.read(str(folder))
 
 

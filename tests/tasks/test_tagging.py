@@ -278,6 +278,13 @@ def test_text_is_split_at_punctuation_and_keeps_spelling_and_offsets():
     assert answer["entities"] == [entity | {"probability": mean}]
 
 
+def test_added_tokens_in_a_text_are_words(tmp_path):
+    tokenizer = tiny.tokenizer(tmp_path, "[E1]", never_split=["[E1]"])
+    example = TASK.with_tokenizer(tokenizer).parse("a [E1]b! [X]", "line 1")
+    assert example.words == ["a", "[E1]", "b", "!", "[", "X", "]"]
+    assert example.offsets[1:3] == [(2, 6), (6, 7)]
+
+
 def test_entities_of_words_are_located_in_the_words_joined_by_spaces():
     words = ["in", "Washington", "D.C.", "!"]
     answer = Tags(["O", "B-PER", "I-PER", "O"], [0.5, 0.75, 0.25, 0.5])
