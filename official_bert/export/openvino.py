@@ -238,11 +238,16 @@ def _largest_difference(
 ) -> float:
     length = min(config.max_position_embeddings, 32)
     random = np.random.RandomState(0)
+    num_values = {
+        "input_ids": config.vocab_size,
+        "segment_ids": config.type_vocab_size,
+        "masked_lm_positions": length,
+    }
     batch = {}
     for name, shape in shapes.items():
         size = (2,) * (len(shape) - 1) + (length,)
-        largest = config.vocab_size if name == "input_ids" else 1
-        batch[name] = random.randint(0, largest, size, np.int32)
+        values = random.randint(0, num_values.get(name, 1), size, np.int32)
+        batch[name] = values
     batch["input_mask"][...] = np.arange(length) < 3 * length // 4
     expected = function(*map(tf.constant, batch.values()))
     engine = make_engine(list(expected))
