@@ -190,11 +190,12 @@ class Settings(NamedTuple):
 
 def _read(directory: str) -> tuple[TokenizerSettings, dict[str, int]]:
     """Returns the settings, and the ids that the files give to tokens."""
-    config, fast, special, model = (
-        Settings.read(directory, name)
-        for name in (CONFIG, FAST, _SPECIAL, "config.json")
+    config, fast, special = (
+        Settings.read(directory, name) for name in (CONFIG, FAST, _SPECIAL)
     )
-    named = config if config.content.get("tokenizer_class") else model
+    named = config
+    if not config.content.get("tokenizer_class"):
+        named = Settings.read(directory, "config.json")
     class_name = named.content.get("tokenizer_class")
     if not (fast.content and class_name in _ANY_CLASS):
         named.require(_CLASS)
