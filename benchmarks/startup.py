@@ -4,11 +4,12 @@
 
 PYTHON has torch, transformers and accelerate. `run_classifier.py` and
 `predict.py`, and the Trainer and the text-classification pipeline of
-transformers, run in turn on the same random weights and texts. Each run is a
-new process. Each row has the fastest round. Files are in the page cache. The
-first step has 8 texts of 128 tokens. The last row compares `import tensorflow`
-with `import torch, transformers`. TensorFlow imports scikit-learn and
-matplotlib too, which our commands avoid.
+transformers, run in turn on the same random weights and texts. In the rows
+`exported`, `predict.py` runs a model for OpenVINO. Each run is a new process.
+Each row has the fastest round. Files are in the page cache. The first step has
+8 texts of 128 tokens. The last row compares `import tensorflow` with `import
+torch, transformers`. TensorFlow imports scikit-learn and matplotlib too, which
+our commands avoid.
 """
 
 import csv
@@ -119,7 +120,7 @@ def seconds_until(pattern: str, command: list[str]) -> float:
 
 
 def measure(python: str, folder: str, model: str) -> dict[str, list[float]]:
-    """Returns {"train" or "predict": [our seconds, seconds of the peer]}."""
+    """Returns {row: [our seconds, seconds of the peer]}."""
     pretrained, finetuned = (
         os.path.join(folder, model, kind)
         for kind in ("PreTraining", "SequenceClassification")
@@ -142,29 +143,42 @@ def measure(python: str, folder: str, model: str) -> dict[str, list[float]]:
     text = os.path.join(folder, "text.txt")
     with open(text, "w", encoding="utf-8") as file:
         file.write(TEXT + "\n")
-    ours = [
-        *(sys.executable, "predict.py", f"--model={finetuned}"),
-        f"--input_file={text}",
-    ]
-    peer = [python, SCRIPT, "--predict", finetuned]
-    predict = [
-        seconds_until("probabilities", ours),
-        seconds_until("score", peer),
-    ]
-    return {"train": train, "predict": predict}
+    predict = [sys.executable, "predict.py", f"--input_file={text}"]
+    named, exported = (
+        seconds_until("probabilities", [*predict, flag])
+        for flag in (
+            f"--model={finetuned}",
+            f"--model_dir={finetuned}_openvino",
+        )
+    )
+    theirs = seconds_until("score", [python, SCRIPT, "--predict", finetuned])
+    return {
+        "train": train,
+        "predict": [named, theirs],
+        "exported": [exported, theirs],
+    }
 
 
 def main(python: str, rounds: str = "3") -> None:
     from benchmarks.sizes import SIZES
+    from benchmarks.step import machine
 
+    print(machine())
     print(f"{'model':6}{'kind':9}{'ours':>6}{'peer':>7}  ratio")
     with tempfile.TemporaryDirectory() as folder:
         for model in ("tiny", "base"):
             config = SIZES[model].to_json_string()
             write = [python, SCRIPT, "--write", folder, model, config]
             subprocess.run(write, check=True, capture_output=True)
+            finetuned = os.path.join(folder, model, "SequenceClassification")
+            convert = [
+                *(sys.executable, "convert_checkpoint.py", "--to=openvino"),
+                f"--input={finetuned}",
+                f"--output={finetuned}_openvino",
+            ]
+            subprocess.run(convert, check=True, capture_output=True)
             times = [measure(python, folder, model) for _ in range(int(rounds))]
-            for kind in ("train", "predict"):
+            for kind in times[0]:
                 show(model, kind, [by_kind[kind] for by_kind in times])
     imports = []
     for _ in range(int(rounds)):

@@ -5,8 +5,8 @@ r"""Seconds of one step in this project and in others, best of five or more.
 
 Each step runs in a separate process, this project and the peers in turn, on all
 cores. NAME is `transformers`, `KerasHub` or `Model Garden`, and PYTHON has
-torch and transformers, keras-nlp, or tf-models-official. README.md describes
-the rows and columns.
+keras-nlp, tf-models-official or, for transformers, torch, transformers,
+openvino, onnx and onnxruntime. README.md describes the rows and columns.
 
 On processors without AVX-512 VNNI, set TF_ENABLE_ONEDNN_OPTS=1, as our commands
 do, because TensorFlow does not use oneDNN there by default.
@@ -19,7 +19,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import keras
@@ -30,12 +30,20 @@ from tensorflow.python.util import _pywrap_util_port
 from benchmarks import step_peers
 from benchmarks.sizes import SIZES
 from official_bert.config import BertConfig
+from official_bert.export import openvino, quantization
+from official_bert.inference import openvino_engine
+from official_bert.inference.openvino_engine import OpenVinoEngine
+from official_bert.inputs.schemas import text_schema
+from official_bert.io import files
 from official_bert.modeling.encoder import Bert
 from official_bert.modeling.finetuning_models import build_model
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.tasks import glue
+from official_bert.tasks.task import FinetunedModel
+from official_bert.tokenization import Tokenizer
+from official_bert.training import precision as training_precision
 from official_bert.training.objectives import (
     FinetuningObjective,
     Objective,
@@ -47,6 +55,37 @@ ROUNDS = 5
 # In ascending order.
 INSTRUCTION_SETS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16")
 KINDS = ("pretraining", "classifier", "prediction", "forward")
+TRAINING = KINDS[:2]
+
+# {value of --peer, or "ours": {engine: its precisions}}. Only the first engine
+# trains, and not in int8.
+ENGINES: dict[str, dict[str, tuple[str, ...]]] = {
+    "ours": {
+        "TensorFlow": ("float32", "bfloat16"),
+        "OpenVINO": ("float32", "bfloat16", "int8"),
+    },
+    "transformers": {
+        "transformers": ("float32", "bfloat16"),
+        "OpenVINO": ("float32", "bfloat16"),
+        "ONNX Runtime": ("float32", "int8"),
+    },
+    "KerasHub": {"KerasHub": ("float32",)},
+    "Model Garden": {"Model Garden": ("float32",)},
+}
+
+
+class Row(NamedTuple):
+    """An engine and a precision, of this project or a peer."""
+
+    project: str
+    engine: str
+    precision: str
+
+    def __str__(self) -> str:
+        engine = self.engine
+        if self.project == "ours":
+            engine = f"ours, {engine}"
+        return f"{engine} {self.precision}"
 
 
 class Cell(NamedTuple):
@@ -118,31 +157,68 @@ def training_step(
     return optimizer, tf.function(step.run, **options)
 
 
-def our_step(cell: Cell, kind: str) -> Callable[[], Any]:
+def our_step(cell: Cell, kind: str, precision: str) -> Callable[[], Any]:
     """Returns a function that runs one step, as our commands do."""
     batch = {name: tf.constant(v) for name, v in make_batch(cell).items()}
+    task = glue.make_task("mrpc", "")
+    model: Any
+    objective: Objective
+    with training_precision.policy("none", precision):
+        if kind == "forward":
+            model = Bert(cell.config)
+            model.build()
+        elif kind == "pretraining":
+            model = PretrainingModel(cell.config)
+            objective = PretrainingObjective()
+        else:
+            model = build_model(task.head, cell.config)
+            objective = FinetuningObjective(task.head)
     if kind == "forward":
-        bert = Bert(cell.config)
-        bert.build()
         forward = tf.function(
-            lambda batch: bert(
+            lambda batch: model(
                 batch["input_ids"], batch["input_mask"], batch["segment_ids"]
             )
         )
         return lambda: forward(batch).pooled_output.numpy()
-    task = glue.make_task("mrpc", "")
-    model: Any
-    objective: Objective
-    if kind == "pretraining":
-        model, objective = PretrainingModel(cell.config), PretrainingObjective()
-    else:
-        model = build_model(task.head, cell.config)
-        objective = FinetuningObjective(task.head)
     if kind == "prediction":
         predict = tf.function(lambda batch: model(batch, training=False))
         return lambda: predict(batch).numpy()
     _, step = training_step(model, objective)
     return lambda: step(batch)["loss"].numpy()
+
+
+def our_openvino_step(
+    cell: Cell, kind: str, precision: str
+) -> Callable[[], Any]:
+    """Returns a function that runs an exported model, as `predict.py` does."""
+    batch, config = make_batch(cell), cell.config
+    with tempfile.TemporaryDirectory() as folder:
+        vocab_file = os.path.join(folder, "vocab.txt")
+        tokens = (f"[{number}]" for number in range(config.vocab_size))
+        files.write_text(vocab_file, "".join(f"{token}\n" for token in tokens))
+        tokenizer = Tokenizer(vocab_file)
+        directory = os.path.join(folder, "exported")
+        outputs = ["logits"]
+        if kind == "forward":
+            bert = Bert(config)
+            bert.build()
+            openvino.write_pretrained(bert, tokenizer, directory)
+            last = openvino_engine.layer_name(config.num_hidden_layers - 1)
+            outputs = [last, "pooled_output"]
+        else:
+            task = glue.make_task("mrpc", "")
+            model = build_model(task.head, config)
+            openvino.write_finetuned(
+                FinetunedModel(task, model, tokenizer, cell.length), directory
+            )
+        if precision == "int8":
+            inputs = {name: batch[name] for name in text_schema(0)}
+            int8 = os.path.join(folder, "int8")
+            os.mkdir(int8)
+            quantization.write_int8(directory, int8, [inputs])
+            directory, precision = int8, "float32"
+        engine = OpenVinoEngine(directory, outputs, precision)
+    return lambda: engine(batch)
 
 
 def count_operations(cell: Cell, kind: str) -> float:
@@ -165,44 +241,40 @@ def count_operations(cell: Cell, kind: str) -> float:
     return 2.0 * products * (1 if kind in ("prediction", "forward") else 3)
 
 
-def matmul_rate(size: int = 2048) -> float:
+def matmul_rate(precision: str, size: int = 2048) -> float:
     """Returns operations per second of a large matrix product."""
-    x = tf.random.normal((size, size))
+    x = tf.cast(tf.random.normal((size, size)), precision)
     product = tf.function(lambda: tf.matmul(x, x)[0, 0])
     return 2.0 * size**3 / min(step_peers.seconds(product, ROUNDS))
 
 
 def machine() -> str:
-    """Describes the processor, its instruction set, and the use of oneDNN."""
+    """Describes the processor, its instructions, and the use of oneDNN."""
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         fields = dict(re.findall(r"(.*?)\t*: (.*)", file.read()))
     supported = [n for n in INSTRUCTION_SETS if n in fields["flags"].split()]
     limit = os.environ.get("ONEDNN_MAX_CPU_ISA", supported[-1])
+    amx = "AMX" if "amx_bf16" in supported else "no AMX"
     onednn = "on" if _pywrap_util_port.IsMklEnabled() else "off"
     return (
-        f"{fields['model name']}, {os.cpu_count()} cores, {supported[-1]}; "
-        f"oneDNN {onednn}, up to {limit}"
+        f"{fields['model name']}, {os.cpu_count()} cores, {supported[-1]}, "
+        f"{amx}; oneDNN {onednn}, up to {limit}"
     )
 
 
-def run_ours(cell: str, kind: str) -> list[float]:
-    """Measures ours in a new process."""
-    command = [sys.executable, "-m", "benchmarks.step", "--ours", cell, kind]
-    return json_output(command)
-
-
-def run_peer(name: str, python: str, cell: Cell, kind: str) -> list[float]:
-    """Measures a peer in a new process."""
+def run_row(row: Row, python: str, cell: str, kind: str) -> list[float]:
+    """Measures a row in a new process; returns the seconds of each round."""
+    project, engine, precision = row
+    if project == "ours":
+        module = [python, "-m", "benchmarks.step"]
+        return json_output([*module, "--ours", engine, precision, cell, kind])
     with tempfile.TemporaryDirectory() as folder:
         config = os.path.join(folder, "bert_config.json")
         batch = os.path.join(folder, "batch.npz")
-        with open(config, "w", encoding="utf-8") as file:
-            file.write(cell.config.to_json_string())
-        np.savez(batch, **make_batch(cell))
-        path = step_peers.__file__
-        return json_output(
-            [python, path, name, config, batch, kind, str(ROUNDS)]
-        )
+        files.write_text(config, CELLS[cell].config.to_json_string())
+        np.savez(batch, **make_batch(CELLS[cell]))
+        command = [python, step_peers.__file__, engine, precision]
+        return json_output([*command, config, batch, kind, str(ROUNDS)])
 
 
 def json_output(command: list[str]) -> Any:
@@ -213,39 +285,50 @@ def json_output(command: list[str]) -> Any:
     return json.loads(result.stdout.splitlines()[-1])
 
 
+def find_rows(peers: Iterable[str], kind: str) -> list[Row]:
+    """Returns the rows of this project and of peers."""
+    rows = []
+    for project in ("ours", *peers):
+        for number, (engine, precisions) in enumerate(ENGINES[project].items()):
+            if not (kind in TRAINING and number):
+                rows += [Row(project, engine, name) for name in precisions]
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer", action="append", default=[])
     parser.add_argument("--cells", nargs="*", default=list(CELLS))
     parser.add_argument("--kinds", nargs="*", default=list(KINDS))
-    parser.add_argument("--ours", nargs=2, metavar=("CELL", "KIND"))
+    parser.add_argument("--ours", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.ours:
-        cell, kind = options.ours
+        engine, precision, cell, kind = options.ours
         keras.utils.set_random_seed(0)
-        step = our_step(CELLS[cell], kind)
+        make_step = our_openvino_step if engine == "OpenVINO" else our_step
+        step = make_step(CELLS[cell], kind, precision)
         print(json.dumps(step_peers.seconds(step, ROUNDS)))
         return
-    peers = dict(peer.split("=", 1) for peer in options.peer)
-    rate = matmul_rate()
+    pythons = {"ours": sys.executable}
+    pythons |= dict(peer.split("=", 1) for peer in options.peer)
+    rates = {name: matmul_rate(name) for name in ("float32", "bfloat16")}
     print(machine())
-    print(f"matrix products of 2048: {rate / 1e9:.0f} GFLOP/s")
-    names = "".join(f"{name:>14}" for name in peers)
-    print(f"{'kind':12}{'model':10}{'ours':>8}{names}  fastest/ours  share")
+    for precision, rate in rates.items():
+        print(f"matrix products of 2048, {precision}: {rate / 1e9:.0f} GFLOP/s")
     for kind in options.kinds:
-        for cell in options.cells:
-            ours = min(run_ours(cell, kind))
-            theirs = [
-                min(run_peer(name, python, CELLS[cell], kind))
-                for name, python in peers.items()
-            ]
-            share = count_operations(CELLS[cell], kind) / ours / rate
-            print(
-                f"{kind:12}{cell:10}{ours:8.3f}"
-                + "".join(f"{other:14.3f}" for other in theirs)
-                + f"{min(theirs, default=0) / ours:14.2f}{share:7.0%}",
-                flush=True,
-            )
+        rows = find_rows(list(pythons)[1:], kind)
+        texts = {row: f"{row!s:26}" for row in rows}
+        for cell in options.cells:  # All rows of a cell, one after the other.
+            for row in rows:
+                seconds = min(run_row(row, pythons[row.project], cell, kind))
+                operations = count_operations(CELLS[cell], kind)
+                share = ""
+                if row.precision in rates:
+                    share = f"{operations / seconds / rates[row.precision]:.0%}"
+                texts[row] += f"{seconds:9.4f}{share:>5}"
+                print(kind, cell, row, seconds, file=sys.stderr)
+        header = "".join(f"{cell:>14}" for cell in options.cells)
+        print(f"\n{kind:26}{header}", *texts.values(), sep="\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,14 +3,17 @@
 `step.py` runs this program with a Python that has the peer. The program prints
 the seconds of each round as JSON.
 
-  python step_peers.py PEER CONFIG BATCH KIND ROUNDS
+  python step_peers.py PEER PRECISION CONFIG BATCH KIND ROUNDS
 
 BATCH is an .npz file with the features of a pre-training batch. All peers clip
 by a global norm of 1 and use their own Adam with decoupled weight decay.
 """
 
+import functools
 import json
+import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
@@ -22,10 +25,10 @@ RATE = 1e-4
 WEIGHT_DECAY = 0.01
 
 
-def transformers_step(
+def transformers_model(
     config: dict[str, Any], batch: Batch, kind: str
-) -> Callable[[], Any]:
-    """Hugging Face transformers on torch."""
+) -> tuple[Any, dict[str, Any]]:
+    """Returns a model of transformers, and its inputs as tensors."""
     import torch
     import transformers
 
@@ -51,14 +54,30 @@ def transformers_step(
         inputs["next_sentence_label"] = batch["next_sentence_labels"][:, 0]
     elif kind == "classifier":
         inputs["labels"] = batch["next_sentence_labels"][:, 0]
-    tensors = {
+    return model, {
         name: torch.tensor(value).long() for name, value in inputs.items()
     }
+
+
+def transformers_step(
+    config: dict[str, Any], batch: Batch, kind: str, precision: str
+) -> Callable[[], Any]:
+    """Hugging Face transformers on torch; bfloat16 with autocast."""
+    import torch
+
+    model, tensors = transformers_model(config, batch, kind)
+    autocast = functools.partial(
+        torch.autocast, "cpu", torch.bfloat16, precision == "bfloat16"
+    )
     if kind in ("prediction", "forward"):
         model.eval()
-        forward = torch.inference_mode()(lambda: model(**tensors))
         output = "logits" if kind == "prediction" else "pooler_output"
-        return lambda: float(forward()[output][0, 0])
+
+        def forward() -> float:
+            with torch.inference_mode(), autocast():
+                return float(model(**tensors)[output][0, 0])
+
+        return forward
     model.train()
     optimizer = torch.optim.AdamW(
         model.parameters(), RATE, weight_decay=WEIGHT_DECAY
@@ -66,7 +85,8 @@ def transformers_step(
 
     def step() -> float:
         optimizer.zero_grad()
-        loss = model(**tensors).loss
+        with autocast():
+            loss = model(**tensors).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -75,8 +95,67 @@ def transformers_step(
     return step
 
 
+def openvino_step(
+    config: dict[str, Any], batch: Batch, kind: str, precision: str
+) -> Callable[[], Any]:
+    """The model of transformers, converted for OpenVINO."""
+    import openvino
+
+    model, tensors = transformers_model(config, batch, kind)
+    network = openvino.convert_model(model.eval(), example_input=tensors)
+    request = openvino.compile_model(
+        network,
+        "CPU",
+        {
+            "INFERENCE_PRECISION_HINT": {"float32": "f32", "bfloat16": "bf16"}[
+                precision
+            ],
+            "PERFORMANCE_HINT": "LATENCY",
+        },
+    ).create_infer_request()
+    inputs = {name: tensor.numpy() for name, tensor in tensors.items()}
+    return lambda: request.infer(inputs)
+
+
+def onnx_runtime_step(
+    config: dict[str, Any], batch: Batch, kind: str, precision: str
+) -> Callable[[], Any]:
+    """The model of transformers in ONNX Runtime; int8 is dynamic."""
+    import onnxruntime
+    import torch
+    from onnxruntime import quantization
+
+    model, tensors = transformers_model(config, batch, kind)
+
+    class WithoutKeywords(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model.eval()
+
+        def forward(self, *values: Any) -> Any:
+            inputs = dict(zip(tensors, values, strict=True))
+            return self.model(**inputs, return_dict=False)
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.onnx")
+        torch.onnx.export(
+            WithoutKeywords(),
+            tuple(tensors.values()),
+            path,
+            input_names=list(tensors),
+            dynamo=False,
+        )
+        if precision == "int8":
+            quantized = os.path.join(folder, "int8.onnx")
+            quantization.quantize_dynamic(path, quantized)
+            path = quantized
+        session = onnxruntime.InferenceSession(path)
+    inputs = {name: tensor.numpy() for name, tensor in tensors.items()}
+    return lambda: session.run(None, inputs)
+
+
 def kerashub_step(
-    config: dict[str, Any], batch: Batch, kind: str
+    config: dict[str, Any], batch: Batch, kind: str, precision: str
 ) -> Callable[[], Any]:
     """KerasHub's backbone and masked LM head, with Keras' own training."""
     import keras
@@ -132,7 +211,7 @@ def kerashub_step(
 
 
 def model_garden_step(
-    config: dict[str, Any], batch: Batch, kind: str
+    config: dict[str, Any], batch: Batch, kind: str, precision: str
 ) -> Callable[[], Any]:
     """TensorFlow Model Garden's encoder, pre-trainer and optimizer."""
     import tensorflow as tf
@@ -204,6 +283,8 @@ def model_garden_step(
 
 PEERS = {
     "transformers": transformers_step,
+    "OpenVINO": openvino_step,
+    "ONNX Runtime": onnx_runtime_step,
     "KerasHub": kerashub_step,
     "Model Garden": model_garden_step,
 }
@@ -226,13 +307,18 @@ def seconds(step: Callable[[], Any], rounds: int) -> list[float]:
 
 
 def main(
-    peer: str, config_file: str, batch_file: str, kind: str, rounds: str
+    peer: str,
+    precision: str,
+    config_file: str,
+    batch_file: str,
+    kind: str,
+    rounds: str,
 ) -> None:
     with open(config_file, encoding="utf-8") as file:
         config = json.load(file)
     with np.load(batch_file) as arrays:
         batch = dict(arrays)
-    step = PEERS[peer](config, batch, kind)
+    step = PEERS[peer](config, batch, kind, precision)
     print(json.dumps(seconds(step, int(rounds))))
 
 

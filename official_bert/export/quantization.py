@@ -14,7 +14,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,9 +32,9 @@ from official_bert.tasks.task import Examples, FinetunedModel
 
 _NUM_CALIBRATION = 300  # Training records that determine ranges of activations.
 _NUM_TIMED = 300  # Examples.
-_BATCH_SIZE = 8
+BATCH_SIZE = 8
 
-# {name: the strength of SmoothQuant (Xiao et al., 2023); -1: none}. It moves
+# {name: `alpha` of `write_int8`}. SmoothQuant (Xiao et al., 2023) moves
 # outliers of the activations to the weights. That makes small models slower,
 # so it is used only if int8 loses more than this share of the metric otherwise.
 _SMOOTHING = {"int8": -1.0, "int8, smoothed": 0.95}
@@ -65,30 +65,6 @@ class Comparison(NamedTuple):
     finetuned: FinetunedModel  # Its model is not used.
     examples: Examples
 
-    def answer(
-        self, engine: Engine, limit: int | None = None, in_parallel: bool = True
-    ) -> tuple[list[Any], float]:
-        """Returns the answers to the first examples, and the engine's seconds.
-
-        `in_parallel` is an argument of `engines.run`.
-        """
-        task, _, tokenizer, length = self.finetuned
-        answers, seconds = [], 0.0
-        examples = self.examples[:limit]
-        for features in task.featurize(examples, tokenizer, length):
-            start = time.perf_counter()
-            outputs = engines.run(
-                engine,
-                features,
-                max_seq_length=length,
-                batch_size=_BATCH_SIZE,
-                pad_to=task.pad_to,
-                in_parallel=in_parallel,
-            )
-            seconds += time.perf_counter() - start
-            answers += task.answers(features, [row[0] for row in outputs])
-        return answers, seconds
-
     def print_header(self) -> None:
         """Prints the header of the table."""
         title = f"dev, {len(self.examples):,} examples"
@@ -99,17 +75,47 @@ class Comparison(NamedTuple):
         self, name: str, size: int, engine: Engine, in_parallel: bool = True
     ) -> float:
         """Prints the row of a model of `size` bytes; returns its metric."""
-        # The first pass also compiles the model for all lengths.
-        answers, _ = self.answer(engine, None, in_parallel)
-        seconds = min(
-            self.answer(engine, _NUM_TIMED, in_parallel)[1] for _ in range(3)
-        )
-        num_timed = min(_NUM_TIMED, len(answers))
-        task, milliseconds = self.finetuned.task, 1e3 * seconds / num_timed
+        answers, milliseconds = self.measure(engine, in_parallel)
+        task = self.finetuned.task
         metric: float = task.metrics(self.examples, answers)[task.main_metric]
         numbers = f"{size / 1e6:9.1f}{milliseconds:11.2f}{metric:10.4f}"
         print(f"{name:25}{numbers}", flush=True)
         return metric
+
+    def measure(
+        self, engine: Engine, in_parallel: bool = True
+    ) -> tuple[list[Any], float]:
+        """Returns all answers, and the milliseconds per example.
+
+        `in_parallel` is an argument of `engines.run`.
+        """
+        # The first pass also compiles the model for all lengths.
+        answers, _ = self._answer(engine, None, in_parallel)
+        seconds = min(
+            self._answer(engine, _NUM_TIMED, in_parallel)[1] for _ in range(3)
+        )
+        return answers, 1e3 * seconds / min(_NUM_TIMED, len(answers))
+
+    def _answer(
+        self, engine: Engine, limit: int | None, in_parallel: bool
+    ) -> tuple[list[Any], float]:
+        """Returns the answers to the first examples, and the seconds."""
+        task, _, tokenizer, length = self.finetuned
+        answers, seconds = [], 0.0
+        examples = self.examples[:limit]
+        for features in task.featurize(examples, tokenizer, length):
+            start = time.perf_counter()
+            outputs = engines.run(
+                engine,
+                features,
+                max_seq_length=length,
+                batch_size=BATCH_SIZE,
+                pad_to=task.pad_to,
+                in_parallel=in_parallel,
+            )
+            seconds += time.perf_counter() - start
+            answers += task.answers(features, [row[0] for row in outputs])
+        return answers, seconds
 
 
 def quantize_openvino(
@@ -120,11 +126,6 @@ def quantize_openvino(
     The operands of its matrix products are int8. The directory has no other
     files.
     """
-    openvino = openvino_engine.import_openvino()
-    os.environ.setdefault("NNCF_CI", "1")  # NNCF sends no usage statistics.
-    import nncf
-
-    nncf.set_log_level(logging.ERROR)
     comparison = Comparison(finetuned, quantization.examples)
 
     def measure(name: str, folder: str) -> float:
@@ -135,30 +136,49 @@ def quantize_openvino(
     comparison.print_header()
     exact = measure("float32", directory)
     batches = list(_calibration_batches(quantization.records, finetuned))
-    path = os.path.join(directory, file_names.OPENVINO)
-    network = openvino.Core().read_model(path)
     with tempfile.TemporaryDirectory(dir=directory) as new:
         for name, alpha in _SMOOTHING.items():
             folder = os.path.join(new, name)
             files.make_directory(folder)
-            smoothing = nncf.AdvancedSmoothQuantParameters(matmul=alpha)
-            with contextlib.redirect_stdout(sys.stderr):  # Progress bars.
-                quantized = nncf.quantize(
-                    network,
-                    nncf.Dataset(batches),
-                    subset_size=len(batches),
-                    model_type=nncf.ModelType.TRANSFORMER,
-                    advanced_parameters=nncf.AdvancedQuantizationParameters(
-                        smooth_quant_alphas=smoothing
-                    ),
-                )
-            path = os.path.join(folder, file_names.OPENVINO)
-            openvino.save_model(quantized, path, compress_to_fp16=False)
+            write_int8(directory, folder, batches, alpha)
             if measure(name, folder) >= exact * (1 - _MAX_LOSS):
                 break
         for name in files.list_directory(folder):
             source = os.path.join(folder, name)
             files.replace(source, os.path.join(directory, name))
+
+
+def write_int8(
+    directory: str,
+    output: str,
+    batches: Sequence[dict[str, np.ndarray]],
+    alpha: float = -1.0,
+) -> None:
+    """Writes the model of a directory to another one, in int8.
+
+    The batches determine the ranges of activations. `alpha` is the strength of
+    SmoothQuant, between 0 and 1; -1: none.
+    """
+    openvino = openvino_engine.import_openvino()
+    os.environ.setdefault("NNCF_CI", "1")  # NNCF sends no usage statistics.
+    import nncf
+
+    nncf.set_log_level(logging.ERROR)
+    path = os.path.join(directory, file_names.OPENVINO)
+    with contextlib.redirect_stdout(sys.stderr):  # Progress bars.
+        network = nncf.quantize(
+            openvino.Core().read_model(path),
+            nncf.Dataset(batches),
+            subset_size=len(batches),
+            model_type=nncf.ModelType.TRANSFORMER,
+            advanced_parameters=nncf.AdvancedQuantizationParameters(
+                smooth_quant_alphas=nncf.AdvancedSmoothQuantParameters(
+                    matmul=alpha
+                )
+            ),
+        )
+    path = os.path.join(output, file_names.OPENVINO)
+    openvino.save_model(network, path, compress_to_fp16=False)
 
 
 def _calibration_batches(
