@@ -34,6 +34,7 @@ EXTRAS = {
     "tensorflow_hub": "tfhub",
     "tensorflow_text": "serving-text",
     "tf2onnx": "onnx",
+    "uvicorn": "server",
 }
 
 

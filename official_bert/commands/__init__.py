@@ -15,6 +15,7 @@ COMMANDS: dict[str, type[Options]] = {
     "run_squad": options.RunSquad,
     "run_classifier_with_tfhub": options.RunClassifierWithTfhub,
     "predict": options.Predict,
+    "serve": options.Serve,
     "extract_features": options.ExtractFeatures,
     "build_vocab": options.BuildVocab,
     "create_pretraining_data": options.CreatePretrainingData,

@@ -55,12 +55,7 @@ class Predictor:
         self.max_seq_length = finetuned.max_seq_length
         self._has_warned = False  # About truncated texts.
         self._batch_size = batch_size
-        # {batch size: engine}. Every batch is filled up, so a single input
-        # needs batch size 1.
-        self._engines = {
-            size: engine or self._keras_engine(finetuned.model, size)
-            for size in (1, batch_size)
-        }
+        self._engine = engine or self._keras_engine(finetuned.model)
 
     @classmethod
     def from_dir(
@@ -117,14 +112,14 @@ class Predictor:
         pretrained.download_weights(model, directory)
         return cls(load_huggingface(model_files), batch_size=batch_size)
 
-    def _keras_engine(self, model: Any, batch_size: int) -> Engine:
+    def _keras_engine(self, model: Any) -> Engine:
         from official_bert.inference.forward import Forward
 
         return Forward(
             self.task.head,
             model,
             max_seq_length=self.max_seq_length,
-            batch_size=batch_size,
+            batch_size=self._batch_size,
         )
 
     def __call__(self, items: Iterable[Any]) -> list[dict[str, Any]]:
@@ -199,9 +194,12 @@ class Predictor:
             examples, self.tokenizer, self.max_seq_length
         ):
             self._warn_if_truncated(features.lengths)
-            size = 1 if len(features.lengths) == 1 else self._batch_size
+            # Every batch is filled up, so few features need a smaller one. A
+            # new size can take time to compile, so there are only few.
+            size = 1 << (len(features.lengths) - 1).bit_length()
+            size = min(size, self._batch_size)
             outputs = engines.run(
-                self._engines[size],
+                self._engine,
                 features,
                 max_seq_length=self.max_seq_length,
                 batch_size=size,

@@ -31,16 +31,24 @@ def read(path: str) -> Any:
     Raises `InputError` if the file is missing or not valid JSON, or contains a
     lone surrogate.
     """
-    text = files.read_text(path).removeprefix("\ufeff")
+    return parse(files.read_text(path).removeprefix("\ufeff"), path)
+
+
+def parse(text: str, where: str) -> Any:
+    """Returns the value in a JSON text.
+
+    Raises `InputError` if the text is not valid JSON, or contains a lone
+    surrogate. The message starts with `where`, such as the path of the file.
+    """
     try:
         return _parse(text)
     except json.JSONDecodeError as error:
         raise InputError(
-            f"{path}:{error.lineno}: must be valid JSON. {error.msg} at column "
-            f"{error.colno}."
+            f"{where}:{error.lineno}: must be valid JSON. {error.msg} at "
+            f"column {error.colno}."
         ) from error
     except _INVALID as error:
-        raise InputError(f"{path}: must be valid JSON. {error}.") from error
+        raise InputError(f"{where}: must be valid JSON. {error}.") from error
 
 
 def parse_line(text: str, where: str) -> Any:

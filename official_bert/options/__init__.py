@@ -20,4 +20,5 @@ from official_bert.options.run_classifier import (
 )
 from official_bert.options.run_pretraining import RunPretraining
 from official_bert.options.run_squad import RunSquad
+from official_bert.options.serve import Serve
 from official_bert.options.visualize_attention import VisualizeAttention

@@ -23,6 +23,7 @@ from official_bert.options import (
     RunClassifierWithTfhub,
     RunPretraining,
     RunSquad,
+    Serve,
     VisualizeAttention,
 )
 from official_bert.options.flags import HEADINGS, plain_type
@@ -82,6 +83,7 @@ VALID = {
         "init_checkpoint": "model.ckpt",
     },
     Predict: {"model_dir": "folder"},
+    Serve: {"model_dir": "folder"},
     VisualizeAttention: {"text_a": "a", "output_file": "new.html"},
 }
 
@@ -130,7 +132,7 @@ def test_every_text_without_choices_is_a_path_or_listed_here():
         *("context_column", "question_column", "choices_column"),
         *("language", "train_language", "may_initialize", "may_skip", "skip"),
         *("master", "tpu_name", "tpu_zone", "gcp_project", "beam_options"),
-        *("never_split", "license", "class_weights", "best_metric"),
+        *("never_split", "license", "class_weights", "best_metric", "host"),
     }
 
 
