@@ -117,6 +117,21 @@ def test_chunk_size_must_be_positive(predictor):
         list(predictor.stream(["good"], chunk_size=0))
 
 
+def test_batch_of_few_items_is_small(tokenizer):
+    sizes = []
+
+    def engine(batch):
+        sizes.append(len(batch["input_ids"]))
+        return [np.zeros([sizes[-1], 2], np.float32)]
+
+    task = TextTask(task_type="classification", labels=("no", "yes"))
+    finetuned = FinetunedModel(task, None, tokenizer, 16)
+    predictor = Predictor(finetuned, batch_size=12, engine=engine)
+    for number in (1, 3, 9, 20):
+        assert len(predictor(["good"] * number)) == number
+    assert sizes == [1, 4, 12, 12, 12]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["truncate_tail", "windows"])
 def test_warning_says_once_that_texts_are_truncated(tokenizer, caplog, mode):

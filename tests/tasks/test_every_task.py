@@ -86,6 +86,11 @@ def test_model_has_the_pooling_head_of_its_task(kind):
     assert model.pooling_head == HEAD
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_examples_have_no_features(kind, tmp_path):
+    assert [*make(kind).featurize([], tiny.tokenizer(tmp_path), 16)] == []
+
+
 CHOICE = {"context": "a", "choices": ["b", "c", "d"]}
 
 

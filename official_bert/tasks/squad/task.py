@@ -120,6 +120,8 @@ class SquadTask(task.Task):
                 f"for --max_query_length={self.max_query_length}: a question, "
                 f"{NUM_SPECIAL} special tokens and a window of one token."
             )
+        if not examples:
+            return
         paragraphs = tokenize_paragraphs(
             tokenizer, [e.paragraph for e in examples], self.show_progress
         )
