@@ -1,5 +1,6 @@
 """Losses per example. The training step divides by the total weight."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -14,14 +15,19 @@ Batch = dict[str, Any]
 # Keras' loss is more accurate.
 _MANY_CLASSES = 4096
 
+# The logit of a choice without tokens.
+_MISSING = -1e9
 
-def cross_entropy(logits: Any, labels: Any) -> Any:
+
+def cross_entropy(logits: Any, labels: Any, smoothing: float = 0.0) -> Any:
     """Returns the negative log-probability of each label.
 
     Args:
         logits: float Tensor [..., C].
         labels: int Tensor [...]. The loss of a label outside [0, C) is 0, as in
             the original implementation.
+        smoothing: The share of the target distribution that is uniform over all
+            classes (Szegedy et al., 2016, section 7).
 
     Returns:
         float32 Tensor [...].
@@ -40,6 +46,12 @@ def cross_entropy(logits: Any, labels: Any) -> Any:
         losses = keras.losses.sparse_categorical_crossentropy(
             labels, logits, from_logits=True
         )
+    if smoothing:
+        is_class = logits > _MISSING / 2  # Which bfloat16 rounds.
+        all_losses = ops.where(is_class, -ops.log_softmax(logits), 0.0)
+        counts = ops.sum(ops.cast(is_class, "float32"), -1)
+        means = ops.sum(all_losses, -1) / ops.maximum(counts, 1.0)
+        losses = (1 - smoothing) * losses + smoothing * means
     return losses * ops.cast(is_valid, "float32")
 
 
@@ -50,12 +62,18 @@ def squared_error(predictions: Any, labels: Any) -> Any:
     )
 
 
-def binary_cross_entropy(logits: Any, labels: Any) -> Any:
-    """Returns the mean loss [...] of C binary labels; arguments: [..., C]."""
+def binary_cross_entropy(
+    logits: Any, labels: Any, smoothing: float = 0.0
+) -> Any:
+    """Returns the mean loss [...] of C binary labels; arguments: [..., C].
+
+    With `smoothing` s, the targets 0 and 1 are s / 2 and 1 - s / 2.
+    """
     return keras.losses.binary_crossentropy(
         ops.cast(labels, "float32"),
         ops.cast(logits, "float32"),
         from_logits=True,
+        label_smoothing=smoothing,
     )
 
 
@@ -65,20 +83,21 @@ def mask_missing_choices(logits: Any, input_mask: Any) -> Any:
     `input_mask` is int [B, C, S].
     """
     has_tokens = ops.any(input_mask > 0, axis=-1)
-    return ops.where(has_tokens, logits, -1e9)
+    return ops.where(has_tokens, logits, _MISSING)
 
 
 class TaskLoss(NamedTuple):
     """The loss of a task: a row of `LOSSES`.
 
     Attributes:
-        losses: (logits, batch) -> float32 losses, [B] or [B, S].
+        losses: (logits, batch) -> float32 losses, [B] or [B, S]. Losses of
+            classes also have the argument `smoothing`.
         weights: batch -> the weight of each loss, 0.0 or 1.0.
 
-    With class weights, see `with_class_weights`.
+    Training may use another one, see `training_loss`.
     """
 
-    losses: Callable[[Any, Batch], Any]
+    losses: Callable[..., Any]
     weights: Callable[[Batch], Any]
 
 
@@ -90,25 +109,27 @@ def _token_weights(batch: Batch) -> Any:
     return ops.cast(batch["label_mask"], "float32")
 
 
-def _class_losses(logits: Any, batch: Batch) -> Any:
-    return cross_entropy(logits, batch["label_ids"][:, 0])
+def _class_losses(logits: Any, batch: Batch, smoothing: float = 0.0) -> Any:
+    return cross_entropy(logits, batch["label_ids"][:, 0], smoothing)
 
 
-def _multilabel_losses(logits: Any, batch: Batch) -> Any:
-    return binary_cross_entropy(logits, batch["label_ids"])
+def _multilabel_losses(
+    logits: Any, batch: Batch, smoothing: float = 0.0
+) -> Any:
+    return binary_cross_entropy(logits, batch["label_ids"], smoothing)
 
 
 def _regression_losses(logits: Any, batch: Batch) -> Any:
     return squared_error(logits[:, 0], batch["label_ids"][:, 0])
 
 
-def _choice_losses(logits: Any, batch: Batch) -> Any:
+def _choice_losses(logits: Any, batch: Batch, smoothing: float = 0.0) -> Any:
     scores = mask_missing_choices(logits, batch["input_mask"])
-    return cross_entropy(scores, batch["label_ids"][:, 0])
+    return cross_entropy(scores, batch["label_ids"][:, 0], smoothing)
 
 
-def _token_losses(logits: Any, batch: Batch) -> Any:
-    return cross_entropy(logits, batch["label_ids"])
+def _token_losses(logits: Any, batch: Batch, smoothing: float = 0.0) -> Any:
+    return cross_entropy(logits, batch["label_ids"], smoothing)
 
 
 def _span_losses(logits: Any, batch: Batch) -> Any:
@@ -138,31 +159,41 @@ LOSSES = {
 }
 
 
-def with_class_weights(kind: str, class_weights: Sequence[float]) -> TaskLoss:
-    """Returns the loss of a task whose C classes have weights, if any.
+def training_loss(
+    kind: str, class_weights: Sequence[float] = (), smoothing: float = 0.0
+) -> TaskLoss:
+    """Returns the loss of a task in training.
 
     In classification, a text has the weight of its class. In multi-label tasks,
     each text has a loss for each label, [B, C], with the weight of the label if
-    the text has it, and otherwise with the weight 1.
+    the text has it, and otherwise with the weight 1. The feature
+    `example_weights` of a batch, if any, multiplies these weights. `smoothing`
+    is that of `cross_entropy` and `binary_cross_entropy`.
     """
     loss = LOSSES[kind]
-    if not class_weights:
-        return loss
+    if smoothing:
+        smoothed = functools.partial(loss.losses, smoothing=smoothing)
+        loss = loss._replace(losses=smoothed)
 
     def weights_of_texts(batch: Batch) -> Any:
-        weights = ops.convert_to_tensor(class_weights, "float32")
-        return loss.weights(batch) * ops.take(weights, batch["label_ids"][:, 0])
+        weights = loss.weights(batch)
+        if "example_weights" in batch:
+            weights *= batch["example_weights"][:, 0]
+        if class_weights and kind == "classification":
+            of_classes = ops.convert_to_tensor(class_weights, "float32")
+            weights *= ops.take(of_classes, batch["label_ids"][:, 0])
+        return weights
 
     def losses_of_labels(logits: Any, batch: Batch) -> Any:
         # The last axis, over which the loss is averaged, has the size 1.
         labels = batch["label_ids"][..., None]
-        return binary_cross_entropy(logits[..., None], labels)
+        return binary_cross_entropy(logits[..., None], labels, smoothing)
 
     def weights_of_labels(batch: Batch) -> Any:
         weights = ops.convert_to_tensor(class_weights, "float32")
         weights = ops.where(batch["label_ids"] > 0, weights, 1.0)
-        return loss.weights(batch)[:, None] * weights
+        return weights_of_texts(batch)[:, None] * weights
 
-    if kind == "classification":
-        return loss._replace(weights=weights_of_texts)
-    return TaskLoss(losses_of_labels, weights_of_labels)
+    if class_weights and kind == "multilabel":
+        return TaskLoss(losses_of_labels, weights_of_labels)
+    return loss._replace(weights=weights_of_texts)

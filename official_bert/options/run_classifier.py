@@ -225,6 +225,16 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         check=_class_weights,
         heading="Training",
     )
+    label_smoothing: float = option(
+        "The share of each label's target probability that is spread evenly "
+        "over all labels, such as 0.1. Not in regression.",
+        0.0,
+        between=(0, 0.5),
+    )
+    weight_column: str | None = optional(
+        "Own texts: column of the weights of the training examples in the "
+        "loss, numbers of at least 0."
+    )
     best_metric: str = option(
         "The metric of eval_results.json that best/, --early_stopping and "
         "--sweep maximize, such as macro_f1 or roc_auc. Default: that of the "
@@ -403,8 +413,12 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
 
     @property
     def own_columns(self) -> tuple[str | None, ...]:
-        """The columns of id, text A and text B; empty if unknown."""
-        return (self.id_column, self.text_a_column, self.text_b_column)
+        """The columns of id, text A, text B and weight; empty if unknown.
+
+        Only training data has weights.
+        """
+        columns = (self.id_column, self.text_a_column, self.text_b_column)
+        return (*columns, self.weight_column if self.do_train else None)
 
     @property
     def text_columns(self) -> tuple[str, ...]:

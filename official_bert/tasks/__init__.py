@@ -66,7 +66,10 @@ def get(options: RunClassifier, rows: Sequence[Row] = ()) -> Task:
 
 
 def _with_metric_and_weights(task: Task, options: RunClassifier) -> Task:
-    """Applies --best_metric and --class_weights, or raises `InputError`."""
+    """Applies --best_metric and --class_weights.
+
+    Raises `InputError` if a flag of metrics or losses does not fit the task.
+    """
     if options.best_metric and not isinstance(task, TextTask):
         message = "is for classification and regression of texts. Omit it."
         raise options.error("best_metric", message)
@@ -76,6 +79,12 @@ def _with_metric_and_weights(task: Task, options: RunClassifier) -> Task:
             "it."
         )
         raise options.error("class_weights", message)
+    if options.label_smoothing and task.head.loss == "regression":
+        message = "is not for regression. Omit it."
+        raise options.error("label_smoothing", message)
+    if options.weight_column and not options.has_own_texts:
+        message = "is for classification and regression of your own texts."
+        raise options.error("weight_column", f"{message} Omit it.")
     if not isinstance(task, TextTask):
         return task
     metric = options.best_metric or task.best_metric

@@ -92,6 +92,7 @@ class OwnData(DataSet):
         # would look as if there were no labels.
         columns = (*options.own_columns, *self.label_columns)
         used = {name.lower() for name in columns if name}
+        used.discard((options.weight_column or "").lower())
         labels = {*self.label_columns}
         expected: list[str] = []
         for split in options.used_splits:

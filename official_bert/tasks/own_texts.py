@@ -92,6 +92,7 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> TextTask:
         is_pair=len(names) == 2,
         columns=TextColumns(names, options.reads_header),
         best_metric=data.default_metric(),
+        has_weights=options.do_train and bool(options.weight_column),
         data=data,
     )
 
@@ -215,6 +216,12 @@ class OwnTexts(OwnData):
             self._label_column(),
         )
         training = [e for i, e in enumerate(examples) if i not in held_out]
+        if training and all(example.weight == 0 for example in training):
+            raise InputError(
+                f"column {self.options.weight_column!r} of "
+                f"{self.path('train')!r} must have a weight above 0. Received: "
+                "only 0 in the training examples."
+            )
         return dataclasses.replace(
             self,
             labels=labels,
@@ -341,6 +348,7 @@ class OwnTexts(OwnData):
                     row.text(column_a),
                     None if column_b is None else row.text(column_b),
                     self.label_if_known(row, split),
+                    self._weight(row) if split == "train" else None,
                 )
                 examples.append(example)
             except InputError as error:
@@ -354,6 +362,16 @@ class OwnTexts(OwnData):
                 )
             raise InputError(message)
         return examples
+
+    def _weight(self, row: Row) -> float | None:
+        column = self.options.weight_column
+        if not column:
+            return None
+        weight = tables.to_number(row.get(column))
+        if weight is None or weight < 0:
+            must = "be a weight: a finite number of at least 0"
+            raise row.error(column, must, row.get(column))
+        return weight
 
     def held_out_objects(self) -> Iterator[dict[str, Any]]:
         """Yields rows; their labels are in the form that the model knows."""

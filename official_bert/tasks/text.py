@@ -49,13 +49,15 @@ class TextExample(NamedTuple):
     """A text or a pair of texts.
 
     `label` is one of the task's labels, in multi-label tasks a tuple of labels,
-    in regression a number; None if unknown.
+    in regression a number; None if unknown. `weight` is the weight in the
+    training loss; None: 1.
     """
 
     guid: str  # The example's name, such as "dev-12".
     text_a: str
     text_b: str | None = None
     label: Any = None
+    weight: float | None = None
 
     @property
     def texts(self) -> tuple[str, str]:
@@ -88,6 +90,7 @@ class TextTask(Task):
         columns: The text columns of the user's own data.
         best_metric: The main metric; "": that of the type or the benchmark.
         weighting: The value of --class_weights.
+        has_weights: Whether the training examples have weights.
     """
 
     task_type: Annotated[str, tuple(PROBLEM_TYPES)]
@@ -100,12 +103,13 @@ class TextTask(Task):
     columns: TextColumns | None = None
     best_metric: str = ""
     weighting: str = "none"
+    has_weights: bool = False
 
     kind = "text"
     head_kind = "sequence_classification"
     serving = "text"
     input_ending = "tsv"
-    not_saved = (*Task.not_saved, "weighting")
+    not_saved = (*Task.not_saved, "weighting", "has_weights")
 
     @property
     def main_metric(self) -> str:
@@ -131,8 +135,10 @@ class TextTask(Task):
         """Returns the original's features; in regression, labels are floats."""
         num_labels = len(self.labels) if self.task_type == "multilabel" else 1
         is_float = self.task_type == "regression"
+        weight = {"example_weights": Feature(1, is_float=True)}
         return {
             **text_schema(max_seq_length),
+            **(weight if self.has_weights else {}),
             "label_ids": Feature(num_labels, is_float=is_float),
             "is_real_example": Feature(1),
         }
@@ -147,6 +153,9 @@ class TextTask(Task):
         for number, example in enumerate(examples):
             labels = self._label_ids(example)
             label = {"label_ids": labels, "is_real_example": [1]}
+            if self.has_weights:
+                weight = 1.0 if example.weight is None else example.weight
+                label["example_weights"] = [weight]
             for pair in documents.cut(
                 next(ids), next(ids), max_seq_length, self.long_documents
             ):

@@ -156,9 +156,12 @@ class FinetuningRun:
         options, model = self.options, self.model
         weights = layerwise.unfrozen(model.learning_variables, options.freeze)
         num_extra = resuming.num_extra_examples(options, self.resumed)
+        smoothing = getattr(options, "label_smoothing", 0.0)
         return loop.Trainer(
             model,
-            FinetuningObjective(self.task.head, self._class_weights()),
+            FinetuningObjective(
+                self.task.head, self._class_weights(), smoothing
+            ),
             weights,
             _make_schedule(data.num_examples, options, num_extra),
             options,

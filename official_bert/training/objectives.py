@@ -12,7 +12,11 @@ import tensorflow as tf
 
 from official_bert.inputs.schemas import Masking
 from official_bert.modeling.layers import Training
-from official_bert.modeling.losses import cross_entropy, with_class_weights
+from official_bert.modeling.losses import (
+    TaskLoss,
+    cross_entropy,
+    training_loss,
+)
 from official_bert.modeling.pretraining_model import (
     PretrainingModel,
     PretrainingOutput,
@@ -115,10 +119,16 @@ class FinetuningObjective:
     """The weighted mean loss over all examples or tokens with a label.
 
     `class_weights` are the weights of the classes; (): all have the weight 1.
+    For `smoothing` see `training_loss`.
     """
 
     head: Head
     class_weights: tuple[float, ...] = ()
+    smoothing: float = 0.0
+
+    @property
+    def _loss(self) -> TaskLoss:
+        return training_loss(self.head.loss, self.class_weights, self.smoothing)
 
     def with_labels(self, batch: Batch, seed: Any) -> Batch:
         """Returns the batch, which has the labels of the records."""
@@ -126,16 +136,14 @@ class FinetuningObjective:
 
     def loss_weights(self, batch: Batch) -> Scalars:
         """Returns the weight of the examples, or tokens, that have a label."""
-        loss = with_class_weights(self.head.loss, self.class_weights)
-        return {"loss": tf.reduce_sum(loss.weights(batch))}
+        return {"loss": tf.reduce_sum(self._loss.weights(batch))}
 
     def loss_sums(
         self, model: Any, batch: Batch, training: Training
     ) -> Scalars:
         """Runs the model and returns the sum of its losses."""
-        loss = with_class_weights(self.head.loss, self.class_weights)
-        losses = loss.losses(model(batch, training=training), batch)
-        return {"loss": tf.reduce_sum(losses * loss.weights(batch))}
+        losses = self._loss.losses(model(batch, training=training), batch)
+        return {"loss": tf.reduce_sum(losses * self._loss.weights(batch))}
 
     def mean_losses(self, sums: Scalars, weights: Scalars) -> Scalars:
         """Returns the mean; 0 if nothing in the batch has a label."""

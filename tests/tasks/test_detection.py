@@ -163,6 +163,13 @@ def test_columns_are_detected(tmp_path, header, row, columns):
     assert (found.text_a_column, found.label_column) == columns
 
 
+def test_column_of_weights_is_not_the_label(tmp_path):
+    flags = ["--weight_column=sure"]
+    text = table(*(f"good {i},{i % 2},1" for i in range(9)), header="a,b,sure")
+    found = complete(tmp_path, "a.csv", text, *flags)
+    assert (found.text_a_column, found.label_column) == ("a", "b")
+
+
 LIST = """text,label\ngood {i},"['pos', 'film']"\n"""
 COLUMNS = ("--text_column=text", "--label_column=label")
 SAME_COLUMN = ("--text_column=text", "--label_column=text")

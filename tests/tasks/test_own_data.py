@@ -446,6 +446,14 @@ def test_balanced_weight_of_labels_without_examples_is_one(tmp_path, rare):
             {"class_weights": "balanced", "task_name": "ner"},
             r"--class_weights=balanced is for classification .*Omit",
         ),
+        (
+            {"label_smoothing": 0.1, "task_type": "regression"},
+            r"--label_smoothing=0.1 is not for regression\. Omit",
+        ),
+        (
+            {"weight_column": "text", "task_name": "ner"},
+            r"--weight_column=text is for .* of your own texts\. Omit",
+        ),
         ({"best_metric": "f1", "task_name": "ner"}, "--best_metric=f1 is for"),
         # The development set has one class, so it has no ROC AUC.
         ({"best_metric": "roc_auc"}, "one of accuracy, balanced_accuracy, mac"),
@@ -462,6 +470,34 @@ def test_weights_and_metrics_that_a_task_lacks_are_an_error(
     flags = {"task_name": "csv", "do_predict": False, **flags}
     with pytest.raises(InputError, match=message):
         run_classifier.main(tiny.options(tmp_path, **flags))
+
+
+def test_weights_are_read_from_the_training_data_only(tmp_path):
+    write(tmp_path / "train.csv", "n,text,label\n0.5,a,x\n0,b,y\n2,c,x\n")
+    write(tmp_path / "dev.csv", "text,label\na,x\n")
+    task = make(tmp_path, weight_column="n", do_eval=True)
+    training = {e.text_a: e.weight for e in task.data.read("train")}
+    assert training == {"a": 0.5, "b": 0.0, "c": 2.0}
+    assert [e.weight for e in task.data.read("dev")] == [None]
+    assert "has_weights" not in task.to_json()
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ("1 -1 0", r"train.csv:3: .*'weight' must be a weight: .*Received: -1"),
+        ("1 nan inf", r"train.csv:3: .* 'nan'.* 2 of 3 rows .*: lines 3, 4"),
+        ("1 0 x", r"train.csv:4: .* at least 0. Received: 'x'"),
+        ("0 0 0", r"'weight' of .*train.csv' must have a weight above 0"),
+    ],
+)
+def test_weight_that_is_negative_or_no_number_is_an_error(
+    tmp_path, cells, message
+):
+    rows = [f"t{i},{'ab'[i % 2]},{c}\n" for i, c in enumerate(cells.split())]
+    write(tmp_path / "train.csv", "".join(["text,label,weight\n", *rows]))
+    with pytest.raises(InputError, match=message):
+        make(tmp_path, weight_column="weight")
 
 
 @pytest.mark.parametrize(
@@ -487,6 +523,20 @@ def test_rare_classes_are_compared_by_macro_f1(
     (tmp_path / "train.csv").unlink()
     flags = flags | {"do_train": False, "best_metric": ""}
     assert make(tmp_path, **flags).main_metric == metric
+
+
+@pytest.mark.trains
+@pytest.mark.slow
+def test_examples_with_the_weight_zero_are_not_learned(tmp_path):
+    write_data(tmp_path, lambda text: "yes")
+    rows = [
+        {"text": text, "id": i, "label": label, "weight": weight}
+        for i, text in enumerate(tiny.texts(100, 0, longest=6))
+        for label, weight in (("no", 0), ("no", 0), ("yes", 1))
+    ]
+    write_jsonl(tmp_path / "train.jsonl", *rows)
+    output, _ = run(tmp_path, weight_column="weight", num_train_epochs=2.0)
+    assert {prediction for _, prediction in tiny.predictions(output)} == {"yes"}
 
 
 @pytest.mark.trains

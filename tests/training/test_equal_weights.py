@@ -123,9 +123,9 @@ def test_two_hosts_have_the_weights_of_one_device(folder, one_device, tmp_path):
     event_values(tmp_path)  # Fails unless a single host writes events.
 
 
-@pytest.mark.parametrize("class_weights", ["none", "1=20"])
+@pytest.mark.parametrize("has_weights", [False, True])
 def test_fine_tuning_on_two_replicas_ends_with_the_weights_of_one_device(
-    tmp_path, monkeypatch, class_weights
+    tmp_path, monkeypatch, has_weights
 ):
     """Without dropout, whose masks differ."""
     monkeypatch.setattr(Dropout, "call", lambda self, x, **_: x)
@@ -133,7 +133,15 @@ def test_fine_tuning_on_two_replicas_ends_with_the_weights_of_one_device(
     config = review_runs.CONFIG | {"attention_probs_dropout_prob": 0.0}
     (tmp_path / "bert_config.json").write_text(json.dumps(config))
     flags = {"do_train": True, "learning_rate": 1e-3}
-    flags["class_weights"] = class_weights
+    if has_weights:
+        lines = (tmp_path / "SST-2" / "train.tsv").read_text().splitlines()
+        weights_of_rows = ["weight", *("0312"[i % 4] for i in range(160))]
+        rows = zip(lines, weights_of_rows, strict=True)
+        text = "".join(map("{0[0]}\t{0[1]}\n".format, rows))
+        (tmp_path / "train.tsv").write_text(text)
+        flags |= {"task_name": "tsv", "data_dir": str(tmp_path)}
+        flags |= {"text_a_column": "sentence", "weight_column": "weight"}
+        flags |= {"class_weights": "1=20", "label_smoothing": 0.1}
     one_device, two_replicas = (
         weights(review_runs.run(tmp_path, output, **flags, **changes))
         for output, changes in (("one", {}), ("two", PARTS))

@@ -134,33 +134,83 @@ def test_every_token_but_the_last_is_labelled_with_the_next_token(jit_compile):
         assert found[name].dtype == (tf.float32 if is_float else tf.int32)
 
 
-@pytest.mark.parametrize("kind", ["classification", "multilabel"])
+def smoothed_losses(kind, logits, labels, smoothing):
+    """Returns the losses of smoothed targets, computed in float64."""
+    if kind == "regression":
+        return (logits[:, 0] - labels[:, 0]) ** 2
+    if kind == "multilabel":
+        targets = labels * (1 - smoothing) + smoothing / 2
+        log_odds = special.log_expit(logits), special.log_expit(-logits)
+        return -targets * log_odds[0] - (1 - targets) * log_odds[1]
+    labels = labels if kind == "tags" else labels[:, 0]
+    is_class = np.isfinite(logits)
+    targets = np.eye(3)[labels] * (1 - smoothing)
+    targets += smoothing * is_class / is_class.sum(-1, keepdims=True)
+    log_shares = np.where(is_class, special.log_softmax(logits, -1), 0)
+    return -(targets * log_shares).sum(-1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "class_weights", "smoothing"),
+    [
+        ("classification", (0.5, 1.0, 7.0), 0.0),
+        ("classification", (), 0.25),
+        ("classification", (0.5, 1.0, 7.0), 0.25),
+        ("multilabel", (0.5, 1.0, 7.0), 0.0),
+        ("multilabel", (), 0.25),
+        ("multilabel", (0.5, 1.0, 7.0), 0.25),
+        ("regression", (), 0.0),
+        ("choices", (), 0.25),
+        ("tags", (), 0.25),
+    ],
+)
+@pytest.mark.parametrize("has_weights", [False, True])
 @pytest.mark.parametrize("num_parts", [1, 2, 4])
-def test_class_weights_give_a_weighted_mean_over_the_whole_batch(
-    kind, num_parts
+def test_training_loss_is_a_weighted_mean_over_the_whole_batch(
+    kind, class_weights, smoothing, has_weights, num_parts
 ):
     random = np.random.default_rng(0)
-    class_weights = (0.5, 1.0, 7.0)
-    logits = random.normal(size=(32, 3))
-    is_real = np.arange(32) < 29
-    if kind == "classification":
-        labels = random.integers(0, 3, (32, 1))
-        losses = negative_log_probabilities(logits, labels[:, 0])
-        weights = is_real * np.take(class_weights, labels[:, 0])
-    else:
-        labels = random.integers(0, 2, (32, 3))
-        losses = -special.log_expit(np.where(labels, logits, -logits))
-        weights = is_real[:, None] * np.where(labels, class_weights, 1.0)
+    shape = (32, 5, 3) if kind == "tags" else (32, 3)
+    size = shape[1] if kind in ("multilabel", "tags") else 1
+    logits = random.normal(size=shape)
+    labels = random.integers(0, 2 if kind == "multilabel" else 3, (32, size))
+    weights = np.arange(32) < 29
+    features = {"label_ids": labels, "is_real_example": weights[:, None]}
+    if kind == "tags":
+        weights = features["label_mask"] = random.integers(0, 2, (32, 5))
+    elif has_weights:
+        numbers = random.integers(0, 5, (32, 1)) / 4
+        features["example_weights"] = numbers.astype(np.float32)
+        weights = weights * numbers[:, 0]
+    found_logits = logits
+    if kind == "choices":  # Some have two choices, and the others three.
+        features["input_mask"] = np.ones((32, 3, 4), int)
+        is_missing = (np.arange(32) % 2 == 0) & (labels[:, 0] < 2)
+        features["input_mask"][is_missing, 2] = 0
+        logits = logits.copy()
+        logits[is_missing, 2] = -np.inf
+    losses = smoothed_losses(kind, logits, labels, smoothing)
+    if kind == "multilabel":  # One loss per label, or their mean.
+        if class_weights:
+            factors = np.where(labels, class_weights, 1.0)
+            weights = weights[:, None] * factors
+        else:
+            losses = losses.mean(-1)
+    elif class_weights:
+        weights = weights * np.take(class_weights, labels[:, 0])
     objective = FinetuningObjective(
-        Head("sequence_classification", 3, kind), class_weights
+        Head("sequence_classification", 3, kind), class_weights, smoothing
     )
     sums, divisors = [], []
     for part in np.split(np.arange(32), num_parts):
         batch = {
-            "label_ids": tf.constant(labels[part], tf.int32),
-            "is_real_example": tf.constant(is_real[part, None], tf.int32),
+            name: tf.constant(
+                values[part],
+                tf.float32 if values.dtype == np.float32 else tf.int32,
+            )
+            for name, values in features.items()
         }
-        of_part = tf.constant(logits[part], tf.float32)
+        of_part = tf.constant(found_logits[part], tf.float32)
         found = objective.loss_sums(lambda *_, **__: of_part, batch, True)  # noqa: B023
         sums.append(found["loss"])
         divisors.append(objective.loss_weights(batch)["loss"])
