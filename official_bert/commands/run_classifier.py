@@ -59,17 +59,20 @@ def resolve(options: _Options) -> tuple[_Options, Sequence[Row]]:
 def run(options: RunClassifier, rows: Sequence[Row]) -> "Task":
     """Fine-tunes once or, with --sweep, with all combinations of values.
 
-    Returns the task, with its data.
+    With --folds, a model for each fold is fine-tuned before. Returns the task,
+    with its data.
     """
     with cli.quiet_imports():
         from official_bert import tasks
-        from official_bert.training import finetune, reporting, sweep
+        from official_bert.training import finetune, folds, reporting, sweep
 
     task = tasks.get(options, rows)
     options.download_weights()  # TF Hub modules contain theirs.
     if options.sweep:
         sweep.run(task, options)
     else:
+        if options.folds:
+            folds.run(task, options, rows)
         finetune.finetune(task, options)
         reporting.print_next_command(task, options)
     return task

@@ -71,6 +71,13 @@ def parse_class_weights(value: str) -> list[tuple[str, float]]:
     return pairs
 
 
+def _fold(value: str) -> str | None:
+    match = re.fullmatch(r"([1-9]\d*)of(\d+)", value)
+    if not match or int(match[2]) < max(2, int(match[1])):
+        return "must be the number of a fold and of all, such as 2of5."
+    return None
+
+
 def _class_weights(value: str) -> str | None:
     try:
         if value != "balanced":
@@ -127,6 +134,30 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         "on, also written to dev.jsonl. 0: no evaluation.",
         0.1,
         between=(0, 0.5),
+    )
+    folds: int = non_negative(
+        "Own data: cross-validation. Train a model for each of N parts of "
+        "--train_file, on the other parts, and evaluate it on this part; then "
+        "train one model on all examples.",
+        0,
+        needs="train_file",
+        check=lambda number: None if number > 1 else "must be at least 2.",
+        conflicts=(
+            *("fold", "sweep", "dev_file", "do_eval", "eval_every"),
+            *("do_export", "overwrite_output_dir"),
+        ),
+        **PER_COMMAND,
+        in_sweep=False,
+        one_host="Give each host its own --fold.",
+    )
+    fold: str = option(
+        "Own data: the part of --train_file to evaluate on, instead of "
+        "--dev_share, such as 2of5.",
+        "",
+        needs="train_file",
+        check=_fold,
+        conflicts=("dev_file",),
+        inherited=False,
     )
     fit_max_seq_length: bool = switch(
         "Own data: lower --max_seq_length to the 99th percentile of the texts' "
@@ -269,6 +300,12 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
                 "train.csv and dev.csv (choices)."
             )
             raise self.error("train_file", message)
+        for name in ("folds", "fold"):
+            if self.is_set(name) and not self.do_train:
+                raise self.error(name, "needs --do_train. Omit it.")
+        if self.folds and self.dev_share:
+            message = "conflicts with --folds, which evaluates all examples."
+            raise self.error("dev_share", f"{message} Omit it.")
         if self.document_context and self.holds_out:
             message = "needs --dev_file, with complete documents. Add it."
             raise self.error("document_context", message)
@@ -283,13 +320,16 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
 
     def _complete(self: _Options) -> _Options:
         """Fills in what the flags of own files imply, without reading them."""
-        actions = {}
+        actions: dict[str, Any] = {}
         if self.train_file:
-            actions = {"do_train": True, "do_eval": self.dev_share != 0}
+            has_dev = self.fold or (self.dev_share and not self.folds)
+            actions = {"do_train": True, "do_eval": bool(has_dev)}
         if self.dev_file:
             actions["do_eval"] = True
         if self.test_file:
             actions["do_predict"] = True
+        if self.folds:  # The last model is trained on all examples.
+            actions["dev_share"] = 0.0
         if not actions.keys() <= self.given:
             return self.fill(actions)._complete()
         options = super()._complete()
@@ -358,7 +398,7 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         if not self.do_train and not exists:
             message = f"is needed, because training did not write {path}."
             raise self.error("dev_file", f"{message} Add it or --nodo_eval.")
-        if self.do_train and not self.dev_share:
+        if self.do_train and not self.holds_out:
             message = "leaves no examples to evaluate. Add --dev_file."
             raise self.error("dev_share", message)
         # The runs of a sweep have their own directories.
@@ -430,7 +470,14 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
     def holds_out(self) -> bool:
         """Whether a part of --train_file is used for evaluation only."""
         is_needed = self.train_file and not self.dev_file
-        return bool(is_needed and self.do_train and self.dev_share)
+        has_part = self.dev_share or self.fold
+        return bool(is_needed and self.do_train and has_part)
+
+    @property
+    def fold_numbers(self) -> tuple[int, int]:
+        """The number of `fold`, from 1, and the number of all folds."""
+        number, num_folds = map(int, self.fold.split("of"))
+        return number, num_folds
 
 
 class RunClassifierWithTfhub(RunClassifier, heading="Data", common=False):

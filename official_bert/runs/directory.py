@@ -75,7 +75,8 @@ class RunDirectory:
         """Whether the run wrote `file_names.HELD_OUT`."""
         options = self.read_record().options
         has_own_file = options.get("train_file") and not options.get("dev_file")
-        return bool(has_own_file and options.get("dev_share"))
+        has_part = options.get("dev_share") or options.get("fold")
+        return bool(has_own_file and has_part)
 
     def variant_of_results(self, dev_file: str | None) -> str:
         """Returns what distinguishes the results for a `--dev_file`.

@@ -35,6 +35,10 @@ METRICS, METRICS_TEXT = f"{EVAL_RESULTS}.json", f"{EVAL_RESULTS}.txt"
 ANY_METRICS = re.compile(rf"{EVAL_RESULTS}(\w*)\.json")  # The group: variant.
 ANSWERS = ("predictions.json", "nbest_predictions.json", "null_odds.json")
 SWEEP_TABLE, SWEEP_RESULTS = "sweep.tsv", "sweep.json"
+FOLDS_TABLE, OUT_OF_FOLD = "folds.tsv", "out_of_fold.jsonl"
+SUSPECT_LABELS = "suspect_labels.tsv"
+
+_OF_FOLDS = r"folds\.tsv|out_of_fold\.jsonl|suspect_labels\.tsv"
 
 # To be submitted to GLUE, and the same for XNLI.
 _SUBMISSIONS = "AX|CoLA|MNLI-mm?|MRPC|QNLI|QQP|RTE|SST-2|STS-B|WNLI|XNLI-.+"
@@ -45,16 +49,17 @@ _SUBMISSIONS = "AX|CoLA|MNLI-mm?|MRPC|QNLI|QQP|RTE|SST-2|STS-B|WNLI|XNLI-.+"
 OF_MODEL = re.compile(
     r"checkpoint|model\.ckpt-\d+\..+|events\.out\.tfevents\..+|vocab\.txt"
     r"|(task|bert_config|tokenizer_config|eval_options)\.json"
-    r"|eval_history\.jsonl"
-    r"|(eval|predict)_results\w*\.(txt|json)|test_results\w*\.tsv"
-    r"|test\w*_predictions\.(tsv|txt)|(nbest_)?predictions\.json|null_odds\.json"
+    rf"|eval_history\.jsonl|{_OF_FOLDS}"
+    r"|(eval|predict)_results\w*\.(txt|json)|(dev|test)_results\w*\.tsv"
+    r"|(dev|test)\w*_predictions\.(tsv|txt)|(nbest_)?predictions\.json"
+    r"|null_odds\.json"
     rf"|({_SUBMISSIONS})\.tsv|dev_errors\w*\.csv"
     r"|(training_curves|confusion_matrix\w*)\.(png|html)"
 )
 # Results and predictions, which a command lists at its end.
 RESULTS = re.compile(
     r"(dev|eval_res|predict|task|test|nbest_predict|null)\w*\.(jsonl?|t..)"
-    rf"|({_SUBMISSIONS})\.tsv|dev_errors\w*\.csv"
+    rf"|{_OF_FOLDS}|({_SUBMISSIONS})\.tsv|dev_errors\w*\.csv"
 )
 # Temporary files that a killed run left. Only the holder of the lock writes
 # them. Those of evaluations and exports, which may be running, do not match.
@@ -101,7 +106,7 @@ def records(split: str) -> str:
 
 def scores(split: str) -> str:
     """Returns `test_results.tsv`, or `test_results_mismatched.tsv`."""
-    return split.replace("test", "test_results", 1) + ".tsv"
+    return re.sub("dev|test", r"\g<0>_results", split, count=1) + ".tsv"
 
 
 def predictions(split: str, ending: str) -> str:

@@ -105,12 +105,17 @@ def choose_held_out(
 ) -> set[int]:
     """Returns the indices of the examples to hold out, if any are needed.
 
-    For the choice, see `hold_out`. Raises `InputError`, which names
-    `label_column`, if there are none.
+    For the choice, see `hold_out` and, with --fold, `assign_folds`. Raises
+    `InputError`, which names `label_column`, if there are none.
     """
     if not options.holds_out:
         return set()
-    indices = hold_out(texts, labels, options.dev_share)
+    if options.fold:
+        number, num_folds = options.fold_numbers
+        folds = assign_folds(texts, labels, num_folds)
+        indices = {i for i, fold in enumerate(folds) if fold == number}
+    else:
+        indices = hold_out(texts, labels, options.dev_share)
     if not indices:
         raise InputError(
             "No examples can be held out for evaluation: each label in "
@@ -142,12 +147,9 @@ def hold_out(
     too frequent is not held out, nor is the only text of a class. The result
     does not depend on the seed of the run, so that runs can be compared.
     """
-    first_index: dict[Any, int] = {}
-    for index, text in enumerate(texts):
-        first_index.setdefault(text, index)
+    first_index = _first_indices(texts)
     num_copies = collections.Counter(texts)
     indices = [*first_index.values()]
-    random.Random(12345).shuffle(indices)
     if isinstance(labels[0], str):
         counts = collections.Counter(labels[index] for index in indices)
         indices = [index for index in indices if counts[labels[index]] > 1]
@@ -160,6 +162,48 @@ def hold_out(
     if not chosen:  # A few texts are repeated many times.
         chosen = _evenly_spaced(dict.fromkeys(indices, 1), share)
     return {i for i, text in enumerate(texts) if first_index[text] in chosen}
+
+
+def _first_indices(texts: Sequence[Any]) -> dict[Any, int]:
+    """Returns {text: its first index}, in a random order."""
+    first_index: dict[Any, int] = {}
+    for index, text in enumerate(texts):
+        first_index.setdefault(text, index)
+    items = [*first_index.items()]
+    random.Random(12345).shuffle(items)
+    return dict(items)
+
+
+def assign_folds(
+    texts: Sequence[Any], labels: Sequence[Any], num_folds: int
+) -> list[int]:
+    """Returns the fold of each example, from 1.
+
+    Folds have nearly the same number of examples of every class, or of every
+    range of numbers. Equal texts are in the same fold. The result does not
+    depend on the seed of the run. Raises `InputError` if there are fewer
+    different texts than folds.
+    """
+    first_index, num_copies = _first_indices(texts), collections.Counter(texts)
+    if len(first_index) < num_folds:
+        raise InputError(
+            f"--folds must be at most the number of different texts, "
+            f"{len(first_index)}. Received: {num_folds}."
+        )
+    fold_of: dict[Any, int] = {}
+    sizes: collections.Counter[Any] = collections.Counter()
+    for text, index in sorted(
+        first_index.items(),
+        key=lambda item: (labels[item[1]], -num_copies[item[0]]),
+    ):
+        label = labels[index]
+        fold = min(
+            range(1, num_folds + 1), key=lambda f: (sizes[f, label], sizes[f])
+        )
+        fold_of[text] = fold
+        sizes[fold] += num_copies[text]
+        sizes[fold, label] += num_copies[text]
+    return [fold_of[text] for text in texts]
 
 
 def _evenly_spaced(sizes: Mapping[int, int], share: float) -> set[int]:
@@ -200,7 +244,7 @@ class OwnTexts(OwnData):
         if labels is None:
             labels = self._labels_of_vectors(rows)
         data = dataclasses.replace(self, labels=labels)
-        examples = data._examples(rows, "train")
+        examples = data.examples(rows, "train")
         if self.labels is None:
             all_labels = [example.label for example in examples]
             if self.options.task_type == "multilabel":
@@ -326,7 +370,7 @@ class OwnTexts(OwnData):
             return self.training
         if split == "dev" and self.options.holds_out:
             return self.held_out
-        examples = self._examples(self.rows(split), split)
+        examples = self.examples(self.rows(split), split)
         if split == "test":
             expected = "numbers"
             if len(self.label_columns) > 1:
@@ -337,7 +381,8 @@ class OwnTexts(OwnData):
         self._warn_of_training_texts(split, examples)
         return examples
 
-    def _examples(self, rows: Iterable[Row], split: str) -> list[TextExample]:
+    def examples(self, rows: Iterable[Row], split: str) -> list[TextExample]:
+        """Returns the examples of all rows; raises one error for all faults."""
         column_a = self.options.text_a_column
         column_b = self.options.text_b_column
         examples, errors = [], {}
@@ -388,18 +433,30 @@ class OwnTexts(OwnData):
 
     def errors_table(self, wrong: Iterable[WrongAnswer]) -> str:
         """Returns a table of wrong answers, the most probable ones first."""
+        by_probability = sorted(wrong, key=lambda answer: -answer.probability)
+        return tables.to_csv(self._answer_rows(by_probability, "probability"))
+
+    def suspects_table(self, wrong: Iterable[WrongAnswer]) -> str:
+        """Returns a table of wrong answers, the least probable labels first."""
+        by_label = sorted(wrong, key=lambda answer: answer.label_probability)
+        return tables.to_tsv(self._answer_rows(by_label, "label_probability"))
+
+    def _answer_rows(
+        self, wrong: Iterable[WrongAnswer], probability: str
+    ) -> list[Sequence[Any]]:
+        """Returns a header, which names a field of `wrong`, and rows."""
         options = self.options
         if options.task_type == "regression":
-            return ""
+            return []
         names = options.text_columns
         id_names = ["file", "line"]
         if options.id_column is not None:
             id_names = [options.id_column]
-        rows = [(*id_names, "label", "prediction", "probability", *names)]
-        for example, prediction, probability in sorted(
-            wrong, key=lambda answer: -answer.probability
-        ):
-            ids, labels = [example.guid], [example.label, prediction]
+        header = (*id_names, "label", "prediction", probability, *names)
+        rows: list[Sequence[Any]] = [header]
+        for answer in wrong:
+            example = answer.example
+            ids, labels = [example.guid], [example.label, answer.prediction]
             if options.id_column is None:
                 split, _, place = example.guid.partition("-")
                 file, _, line = place.rpartition(":")
@@ -407,8 +464,9 @@ class OwnTexts(OwnData):
             if options.task_type == "multilabel":
                 labels = [*map(",".join, labels)]
             texts = example.texts[: len(names)]
-            rows.append((*ids, *labels, f"{probability:.6f}", *texts))
-        return tables.to_csv(rows)
+            share = f"{getattr(answer, probability):.6f}"
+            rows.append((*ids, *labels, share, *texts))
+        return rows
 
     def label(self, row: Row) -> Any:
         """Returns a label, a tuple of labels, or a number."""

@@ -44,6 +44,7 @@ class WrongAnswer(NamedTuple):
     example: Any
     prediction: Any
     probability: float  # Of the prediction.
+    label_probability: float
 
 
 class DataSet(abc.ABC):
@@ -99,6 +100,10 @@ class DataSet(abc.ABC):
 
     def errors_table(self, wrong: Iterable[WrongAnswer]) -> str:
         """Returns wrong answers as CSV; "" if the data has no such table."""
+        return ""
+
+    def suspects_table(self, wrong: Iterable[WrongAnswer]) -> str:
+        """Returns labels that may be wrong as TSV; "" without such a table."""
         return ""
 
     def predictions_file(

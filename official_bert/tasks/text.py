@@ -279,22 +279,31 @@ class TextTask(Task):
     def wrong_answers(
         self, examples: Texts, answers: Any
     ) -> Iterator[WrongAnswer]:
-        """Yields the wrong answers; none in regression.
-
-        The probability of several labels is that of exactly these labels, as
-        if they were independent.
-        """
+        """Yields the wrong answers; none in regression."""
         predictions = self.predictions(answers)
         for example, scores, prediction in zip(
             examples, answers, predictions, strict=True
         ):
-            probability = scores.max()
-            if self.task_type == "multilabel":
-                probability = np.maximum(scores, 1 - scores).prod()
             labels = self.labels_of(example)
             predicted = self.labels_of(example._replace(label=prediction))
             if {*labels} != {*predicted}:
-                yield WrongAnswer(example, prediction, float(probability))
+                yield WrongAnswer(
+                    example,
+                    prediction,
+                    self._probability(scores, predicted),
+                    self._probability(scores, labels),
+                )
+
+    def _probability(self, scores: np.ndarray, labels: Sequence[str]) -> float:
+        """Returns the probability of a label.
+
+        In multi-label tasks, this is the probability of exactly these labels,
+        as if they were independent.
+        """
+        has_label = np.array([label in labels for label in self.labels])
+        if self.task_type == "multilabel":
+            return float(np.where(has_label, scores, 1 - scores).prod())
+        return float(scores[has_label].sum())
 
     def metrics(self, examples: Texts, answers: Any) -> dict[str, Any]:
         if any(example.label is None for example in examples):

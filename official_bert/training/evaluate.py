@@ -37,6 +37,10 @@ def evaluate(
         if record_dir and (table := run.task.data.errors_table(wrong)):
             path = file_names.DEV_ERRORS + _variant(run) + ".csv"
             files.write_text(os.path.join(record_dir, path), table)
+        if record_dir and getattr(run.options, "fold", ""):
+            run.task.write_predictions(
+                record_dir, split, run.examples[split], answers
+            )
         predictions = run.task.predictions(answers)
         reporting.warn_of_one_class(split, run.task, predictions)
     return results

@@ -22,6 +22,10 @@ from official_bert.training.evaluations import score
 
 Setting = dict[str, Any]
 Result = tuple[Setting, dict[str, Any]]
+Runs = Sequence[tuple[Setting, RunClassifier]]
+
+# Flags whose values give repetitions of the same run, which are aggregated.
+_REPETITIONS = ("seed", "fold")
 
 
 def run(task: Task, options: RunClassifier) -> None:
@@ -35,40 +39,53 @@ def run(task: Task, options: RunClassifier) -> None:
     runs that failed.
     """
     # This checks all values before the first run.
-    runs = [(s, _run_options(s, options)) for s in combinations(options)]
-    for _, run_options in runs:
-        _require_same_run(run_options, task)
+    runs = [(s, run_options(s, options)) for s in combinations(options)]
     _require_data(runs)
     results: list[Result] = []
     failures: list[str] = []
-    for number, (setting, run_options) in enumerate(runs, start=1):
-        directory = run_options.output_dir
-        logging.info(f"Run {number} of {len(runs)}: {directory}")
-        if failure := _complete(run_options):
-            logging.error(f"{directory}: {failure}")
-            failures.append(f"{directory}: {failure}")
-            continue
-        result = json_files.read_object(
-            os.path.join(directory, file_names.METRICS)
-        )
-        results.append((setting, result))
-        _write_table(options.output_dir, results, task.main_metric)
+    for result in complete(task, runs, failures):
+        results.append(result)
+        _write_results(options.output_dir, results, task.main_metric)
     if results:
         _, best_group = _ranked(results, task.main_metric)[0]
         best, _ = max(best_group, key=lambda r: score(r[1], task.main_metric))
         [best_options] = [o for setting, o in runs if setting == best]
         reporting.print_next_command(task, best_options)
+    require_no_failures(runs, failures)
+
+
+def complete(task: Task, runs: Runs, failures: list[str]) -> Iterator[Result]:
+    """Starts the runs that are not finished; yields the result of each run.
+
+    Adds a line to `failures` for each run that fails. Raises `InputError`
+    before the first run if an earlier one had other flags or data.
+    """
+    for _, options in runs:
+        _require_same_run(options, task)
+    for number, (setting, options) in enumerate(runs, start=1):
+        directory = options.output_dir
+        logging.info(f"Run {number} of {len(runs)}: {directory}")
+        if failure := _complete(options):
+            logging.error(f"{directory}: {failure}")
+            failures.append(f"{directory}: {failure}")
+            continue
+        path = os.path.join(directory, file_names.METRICS)
+        yield setting, json_files.read_object(path)
+
+
+def require_no_failures(runs: Runs, failures: Sequence[str]) -> None:
+    """Raises `InputError`, which lists the runs that failed, if any."""
     if failures:
         raise InputError(
             f"{len(failures)} of {len(runs)} runs failed and are not in the "
-            f"table:{bullet_list(failures)}\n"
+            f"results:{bullet_list(failures)}\n"
             "The messages above say why. Run the same command again to repeat "
             "these runs. If training diverged, use a lower learning rate or a "
             "longer warm-up."
         )
 
 
-def _require_data(runs: Sequence[tuple[Setting, RunClassifier]]) -> None:
+def _require_data(runs: Runs) -> None:
     """Raises `InputError` for faulty data once, instead of in each run."""
     seen = set()
     fields = RunClassifier.fields()
@@ -114,12 +131,17 @@ def _has_predicted(options: RunClassifier) -> bool:
     )
 
 
-def _run_options(setting: Setting, options: RunClassifier) -> RunClassifier:
-    """Returns the options of a run, in a directory named after the setting."""
+def run_options(
+    setting: Setting, options: RunClassifier, **changes: Any
+) -> RunClassifier:
+    """Returns the options of a run, in a directory named after the setting.
+
+    `changes` are values of other flags.
+    """
     name = ",".join(f"{key}={value}" for key, value in setting.items())
-    directory = os.path.join(options.output_dir, name)
-    changes = {"output_dir": directory, "sweep": "", "do_eval": True}
-    return options.replace(**changes, **setting).resolve()
+    changes["output_dir"] = os.path.join(options.output_dir, name)
+    changes |= {"sweep": "", "do_eval": True, **setting}
+    return options.replace(**changes).resolve()
 
 
 def _require_same_run(options: RunClassifier, task: Task) -> None:
@@ -149,11 +171,11 @@ def combinations(options: RunClassifier) -> Iterator[Setting]:
 def _ranked(
     results: Sequence[Result], metric: str
 ) -> list[tuple[tuple[str, ...], list[Result]]]:
-    """Groups results that differ in the seed only; the best mean is first."""
+    """Groups results by the flags in `_names`; the best mean is first."""
     groups: dict[Any, list[Result]] = collections.defaultdict(list)
     for setting, result in results:
-        values = {n: str(value) for n, value in setting.items() if n != "seed"}
-        groups[tuple(values.values())].append((setting, result))
+        values = (str(setting[name]) for name in _names(setting))
+        groups[tuple(values)].append((setting, result))
 
     def mean(values: tuple[str, ...]) -> list[float]:
         scores = (score(result, metric) for _, result in groups[values])
@@ -162,14 +184,19 @@ def _ranked(
     return [(v, groups[v]) for v in sorted(groups, key=mean, reverse=True)]
 
 
-def _write_table(
+def _names(setting: Setting) -> list[str]:
+    """Returns the flags whose values the table compares."""
+    return [name for name in setting if name not in _REPETITIONS]
+
+
+def _write_results(
     directory: str, results: Sequence[Result], metric: str
 ) -> None:
     entries = [
         {"setting": setting, "results": result} for setting, result in results
     ]
     json_files.write(os.path.join(directory, file_names.SWEEP_RESULTS), entries)
-    names = [name for name in results[0][0] if name != "seed"]
+    names = _names(results[0][0])
     rows = [(*names, f"best {metric}", "mean", "deviation", "runs")]
     for values, group in _ranked(results, metric):
         scores = [result[metric] for _, result in group]
@@ -179,7 +206,11 @@ def _write_table(
         cells = [f"{number:.4f}" for number in numbers]
         cells += ["-"] * (len(scores) == 1)
         rows.append((*values, *cells, str(len(scores))))
+    write_table(os.path.join(directory, file_names.SWEEP_TABLE), rows)
+
+
+def write_table(path: str, rows: Sequence[Sequence[str]]) -> None:
+    """Writes and logs a table of results."""
     text = tables.to_tsv(rows)
-    path = os.path.join(directory, file_names.SWEEP_TABLE)
     files.write_text(path, text)
     logging.info(f"Results so far, in {path}:\n{text.expandtabs(16)}")

@@ -12,7 +12,7 @@ from official_bert import tasks
 from official_bert.commands import run_classifier
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
-from official_bert.tasks.own_texts import hold_out
+from official_bert.tasks.own_texts import assign_folds, hold_out
 from official_bert.tasks.text import TextExample
 from official_bert.training import finetune
 
@@ -219,27 +219,40 @@ ERRORS = """file,line,label,prediction,probability,text
 {path},5,y,n,0.900000,"d, e"
 {path},3,n,y,0.600000,b
 """
+SUSPECTS = """file\tline\tlabel\tprediction\tlabel_probability\ttext
+{path}\t5\ty\tn\t0.100000\td, e
+{path}\t3\tn\ty\t0.400000\tb
+"""
 MULTILABEL_ERRORS = """text,label,prediction,probability,text
 "d, e",y,n,0.810000,"d, e"
 b,"n,y",,0.360000,b
 """
+MULTILABEL_SUSPECTS = """text\tlabel\tprediction\tlabel_probability\ttext
+d, e\ty\tn\t0.010000\td, e
+b\tn,y\t\t0.160000\tb
+"""
 
 
 @pytest.mark.parametrize(
-    ("flags", "labels", "answers", "expected"),
+    ("flags", "labels", "answers", "errors", "suspects"),
     [
-        ({}, "ynny", [[0.1, 0.9], [0.4, 0.6], [0.7, 0.3], [0.9, 0.1]], ERRORS),
+        (
+            {},
+            "ynny",
+            [[0.1, 0.9], [0.4, 0.6], [0.7, 0.3], [0.9, 0.1]],
+            *(ERRORS, SUSPECTS),
+        ),
         (
             # The probability of no label is 0.6 * 0.6.
             {"task_type": "multilabel", "id_column": "text"},
             ["", "n y", "n", "y"],
             [[0.1, 0.2], [0.4, 0.4], [0.5, 0.1], [0.9, 0.1]],
-            MULTILABEL_ERRORS,
+            *(MULTILABEL_ERRORS, MULTILABEL_SUSPECTS),
         ),
     ],
 )
 def test_wrong_answers_are_listed_with_the_most_probable_first(
-    tmp_path, flags, labels, answers, expected
+    tmp_path, flags, labels, answers, errors, suspects
 ):
     texts = ["a", "b", "c", '"d, e"']
     rows = zip(texts, labels, strict=True)
@@ -248,9 +261,12 @@ def test_wrong_answers_are_listed_with_the_most_probable_first(
         write(tmp_path / f"{split}.csv", "text,label\n" + "".join(lines))
     task = make(tmp_path, **flags)
     assert task.labels == ("n", "y")
-    wrong = task.wrong_answers(task.data.read("dev"), np.array(answers))
-    expected = expected.replace("{path}", str(tmp_path / "dev.csv"))
-    assert task.data.errors_table(wrong) == expected
+    wrong = [*task.wrong_answers(task.data.read("dev"), np.array(answers))]
+    path = str(tmp_path / "dev.csv")
+    found = task.data.errors_table(wrong)
+    assert found == errors.replace("{path}", path)
+    found = task.data.suspects_table(wrong)
+    assert found == suspects.replace("{path}", path)
 
 
 def test_unknown_task_name_or_single_label_is_an_error(tmp_path):
@@ -391,6 +407,22 @@ def test_held_out_share_is_a_share_of_rows_even_if_texts_repeat():
     assert len(hold_out(["a", "b"] * 50, ["x"] * 100, 0.1)) == 50
 
 
+def test_folds_have_the_same_share_of_each_class_and_equal_texts_together():
+    random = np.random.default_rng(0)
+    labels = random.choice(list("abc"), 203, p=[0.7, 0.2, 0.1])
+    folds = np.array(assign_folds(range(203), labels, 5))
+    for label in "abc":
+        counts = np.bincount(folds[labels == label], minlength=6)[1:]
+        assert max(counts) - min(counts) <= 1
+    texts = [f"text {i // 3}" for i in range(90)]
+    folds = assign_folds(texts, ["a"] * 90, 4)
+    assert len({*zip(texts, folds, strict=True)}) == 30
+    assert sorted(collections.Counter(folds).values()) == [21, 21, 24, 24]
+    numbers = [float(i) for i in range(100)]
+    folds = np.array(assign_folds(range(100), numbers, 10))
+    assert all(np.ptp(np.flatnonzero(folds == n)) >= 80 for n in range(1, 11))
+
+
 def rows_with(*labels):
     cells = [f"t{i},{label}\n" for i, label in enumerate(labels)]
     return "".join(["text,label\n", *cells])
@@ -485,7 +517,10 @@ def test_weights_are_read_from_the_training_data_only(tmp_path):
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
-        ("1 -1 0", r"train.csv:3: .*'weight' must be a weight: .*Received: -1"),
+        (
+            "1 -1 0",
+            r"train.csv:3: .*'weight' must be a weight: .*Received: '-1'",
+        ),
         ("1 nan inf", r"train.csv:3: .* 'nan'.* 2 of 3 rows .*: lines 3, 4"),
         ("1 0 x", r"train.csv:4: .* at least 0. Received: 'x'"),
         ("0 0 0", r"'weight' of .*train.csv' must have a weight above 0"),
