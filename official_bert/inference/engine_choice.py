@@ -36,10 +36,11 @@ from official_bert.tokenization import Tokenizer
 
 
 class EngineChoice(NamedTuple):
-    """The values of `--engine` and `--precision`."""
+    """The values of `--engine`, `--precision` and `--explain`."""
 
     engine: str = "auto"  # "auto", "tensorflow" or "openvino".
     precision: str = "auto"  # "auto", "float32" or "bfloat16".
+    explain: str | None = None
 
 
 class PretrainedConfig(NamedTuple):
@@ -170,7 +171,7 @@ def _find(
     `convert` writes the model to a directory. Raises `InputError` if the choice
     does not fit the model.
     """
-    directory = _find_export(model_files, kind, choice.engine, convert)
+    directory = _find_export(model_files, kind, choice, convert)
     if directory:
         precision = choice.precision.replace("auto", "float32")
         logging.info(f"Engine: OpenVINO, {precision}: {directory}")
@@ -186,9 +187,10 @@ def _find(
 def _find_export(
     model_files: ModelFiles,
     kind: str,
-    engine: str,
+    choice: EngineChoice,
     convert: Callable[[str], None],
 ) -> str | None:
+    engine = choice.engine
     if engine not in ("auto", "tensorflow", "openvino"):
         raise InputError(
             "`engine` must be auto, tensorflow or openvino. Received: "
@@ -196,7 +198,15 @@ def _find_export(
         )
     checkpoint = model_files.init_checkpoint
     problem = missing_package("openvino")
-    if openvino_engine.is_export(checkpoint):
+    is_export = openvino_engine.is_export(checkpoint)
+    if choice.explain == "integrated_gradients":
+        if is_export or engine == "openvino":
+            raise InputError(
+                f"--explain={choice.explain} needs TensorFlow, and a "
+                "checkpoint. With OpenVINO, use --explain=occlusion."
+            )
+        return None
+    if is_export:
         if engine == "tensorflow":
             raise InputError(
                 f"--engine=tensorflow: {checkpoint} is an OpenVINO model, "

@@ -26,3 +26,41 @@ def make(
         return [values.numpy() for values in compiled(tensors)]
 
     return compute
+
+
+def make_gradients(model: Any) -> Engine:
+    """Returns an engine that multiplies gradients by changes of embeddings.
+
+    For each row of a batch, the output is the sum of the logits of a fine-tuned
+    model times `logit_weights`. The embeddings, after layer normalization, are
+    a point on the straight line from those of `baseline_ids`, at 0, to those of
+    `input_ids`, at 1: the point `fractions` [B]. The engine returns float
+    [B, S]: the gradient with respect to the embedding of each token, times the
+    difference of the embeddings at the ends of the line.
+    """
+
+    @tf.function(autograph=False, reduce_retracing=True)
+    def compute(batch: dict[str, Any]) -> Any:
+        length = tf.shape(batch["input_ids"])[-1]
+
+        def embed(name: str) -> Any:  # Multiple choice has ids [B, 1, S].
+            inputs = (batch[name], batch["segment_ids"])
+            return model.bert.embeddings(
+                *(tf.reshape(ids, (-1, length)) for ids in inputs)
+            )
+
+        baseline = embed("baseline_ids")
+        change = embed("input_ids") - baseline
+        fractions = tf.reshape(batch["fractions"], (-1, 1, 1))
+        point = baseline + fractions * change
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(point)
+            logits = model({**batch, "embedding_output": point})
+            output = tf.reduce_sum(logits * batch["logit_weights"])
+        return tf.reduce_sum(tape.gradient(output, point) * change, -1)
+
+    def run(batch: dict[str, np.ndarray]) -> list[np.ndarray]:
+        tensors = {name: tf.constant(values) for name, values in batch.items()}
+        return [compute(tensors).numpy()]
+
+    return run

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
-from official_bert import tasks
+from official_bert import pages, tasks
 from official_bert.errors import (
     InputError,
     listed,
@@ -25,6 +25,7 @@ from official_bert.sources import task_file
 from official_bert.tasks.task import Input, Task
 
 _READ_SIZE = 1 << 20  # Bytes of standard input.
+_MAX_ON_PAGE = 500  # Examples on a page of explanations.
 
 Answerer = Predictor | FillMask | Scorer
 
@@ -38,7 +39,7 @@ class Item(NamedTuple):
 
 def load(options: Predict) -> Answerer:
     """Loads the model that the flags name."""
-    choice = EngineChoice(options.engine, options.precision)
+    choice = EngineChoice(options.engine, options.precision, options.explain)
     model_files, size = options.model_files, options.batch_size
     if options.is_masked_lm:
         model, tokenizer, engine = engine_choice.load_masked_lm(
@@ -52,7 +53,9 @@ def load(options: Predict) -> Answerer:
     )
     task = finetuned.task.with_predict_options(options)
     finetuned = finetuned._replace(task=task)
-    return Predictor(finetuned, batch_size=size, engine=engine)
+    return Predictor(
+        finetuned, batch_size=size, engine=engine, explain=options.explain
+    )
 
 
 def run(options: Predict) -> None:
@@ -78,7 +81,7 @@ def run(options: Predict) -> None:
     if options.writes_csv and is_csv and files.can_reread(options.input_file):
         separator, byte_order_mark = tables.csv_style(options.input_file)
     with _open_output(options.output_file) as file:
-        num_written, columns = 0, list[str]()
+        num_written, columns, shown_on_page = 0, list[str](), list[Any]()
         for chunk in chunks or read_chunks(answerer, options):
             answers: list[dict[str, Any]] = []
             with _errors_shown(options):
@@ -91,14 +94,36 @@ def run(options: Predict) -> None:
                 text, columns = _to_csv(answered, separator, columns)
                 if not num_written:
                     text = byte_order_mark + text
+            elif options.writes_page:
+                text = ""
+                shown_on_page += answers
+                _require_page_size(options, len(shown_on_page))
             else:
                 objects = ({"input": s, **answer} for s, answer in answered)
                 text = json_files.to_lines(objects)
             file.write(text.encode("utf-8"))
             file.flush()
             num_written += len(answered)
+        if options.writes_page:
+            page = pages.render(
+                "explanations.html",
+                title="Explanations",
+                subtitle=options.model_dir or options.model,
+                method=options.explain,
+                answers=shown_on_page,
+            )
+            file.write(page.encode("utf-8"))
     if options.output_file:
         print(f"Wrote {num_written:,} predictions to {options.output_file}")
+
+
+def _require_page_size(options: Predict, num_answers: int) -> None:
+    if num_answers > _MAX_ON_PAGE:
+        message = (
+            f"is a page, which can show at most {_MAX_ON_PAGE} examples. "
+            "Shorten the input, or write a .jsonl file."
+        )
+        raise options.error("output_file", message)
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from official_bert.errors import InputError, quoted
+from official_bert.inference import explanations
 from official_bert.io import files
 from official_bert.options import Predict
 from official_bert.sources import pretrained, task_file
@@ -34,7 +35,8 @@ class Predictor:
 
     The numbers equal the output of `--do_predict`, up to rounding. If given, an
     `engine` computes the logits instead of `finetuned.model`; TensorFlow is
-    then not imported.
+    then not imported. With `explain`, "integrated_gradients" or "occlusion",
+    every answer has an `explanation`: a score for each word.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class Predictor:
         *,
         batch_size: int = 32,
         engine: Engine | None = None,
+        explain: str | None = None,
     ) -> None:
         if isinstance(finetuned, str | os.PathLike):
             raise TypeError(
@@ -56,6 +59,11 @@ class Predictor:
         self._has_warned = False  # About truncated texts.
         self._batch_size = batch_size
         self._engine = engine or self._keras_engine(finetuned.model)
+        self._explainer = None
+        if explain:
+            self._explainer = explanations.make(
+                explain, finetuned, self._engine, batch_size
+            )
 
     @classmethod
     def from_dir(
@@ -65,6 +73,7 @@ class Predictor:
         batch_size: int = 32,
         engine: str = "auto",
         precision: str = "auto",
+        explain: str | None = None,
     ) -> "Predictor":
         """Loads the best checkpoint of a fine-tuning run, or the newest.
 
@@ -74,6 +83,7 @@ class Predictor:
             engine: "tensorflow", "openvino" or "auto", like `--engine` of
                 `predict.py`.
             precision: "float32", "bfloat16" or "auto", like `--precision`.
+            explain: "integrated_gradients" or "occlusion", like `--explain`.
 
         Raises:
             InputError: A file is missing or damaged.
@@ -83,14 +93,20 @@ class Predictor:
         directory = os.fspath(output_dir)
         finetuned, loaded = engine_choice.load_finetuned(
             pretrained.run_files(directory),
-            engine_choice.EngineChoice(engine, precision),
+            engine_choice.EngineChoice(engine, precision, explain),
             directory,
         )
-        return cls(finetuned, batch_size=batch_size, engine=loaded)
+        return cls(
+            finetuned, batch_size=batch_size, engine=loaded, explain=explain
+        )
 
     @classmethod
     def from_pretrained(
-        cls, model: str | os.PathLike[str], *, batch_size: int = 32
+        cls,
+        model: str | os.PathLike[str],
+        *,
+        batch_size: int = 32,
+        explain: str | None = None,
     ) -> "Predictor":
         """Loads a model that was fine-tuned with transformers, or a run.
 
@@ -98,10 +114,11 @@ class Predictor:
         directories are loaded by `from_dir`. Raises `InputError` if the model
         is not fine-tuned or not supported.
         """
+        arguments: Any = {"batch_size": batch_size, "explain": explain}
         from official_bert.inference.trained_models import load_huggingface
 
         if task_file.is_in_run(os.fspath(model)):
-            return cls.from_dir(model, batch_size=batch_size)
+            return cls.from_dir(model, **arguments)
         model_files = pretrained.find(model)
         directory = model_files.init_checkpoint
         if not files.exists(os.path.join(directory, huggingface_files.CONFIG)):
@@ -110,7 +127,7 @@ class Predictor:
                 "--output_dir of a fine-tuning command. Check the path."
             )
         pretrained.download_weights(model, directory)
-        return cls(load_huggingface(model_files), batch_size=batch_size)
+        return cls(load_huggingface(model_files), **arguments)
 
     def _keras_engine(self, model: Any) -> Engine:
         from official_bert.inference.forward import Forward
@@ -189,7 +206,7 @@ class Predictor:
 
     def answer(self, examples: Sequence[Any]) -> list[dict[str, Any]]:
         """Returns the answers for examples from `parse`."""
-        answers = []
+        answers, explained = [], list[Any]()
         for features in self.task.featurize(
             examples, self.tokenizer, self.max_seq_length
         ):
@@ -206,11 +223,19 @@ class Predictor:
                 pad_to=self.task.pad_to,
             )
             logits = [logits for logits, *_ in outputs]
-            answers += self.task.answers(features, logits)
-        return [
+            found = self.task.answers(features, logits)
+            answers += found
+            if self._explainer:
+                explained += self._explainer(
+                    features, self.task.outputs(features, logits, found)
+                )
+        results = [
             self.task.answer_to_json(example, answer)
             for example, answer in zip(examples, answers, strict=True)
         ]
+        for result, explanation in zip(results, explained, strict=False):
+            result["explanation"] = explanation
+        return results
 
     def _warn_if_truncated(self, lengths: Sequence[int]) -> None:
         """Warns once if many texts are as long as the maximum, or longer."""

@@ -226,6 +226,8 @@ class Bert(layers.PretrainedLayer):
         output_positions: int Tensor [B, P]. If given, the last layer computes
             only these positions and those that are pooled. P may be 0.
         return_attention: Whether to return attention probabilities.
+        embedding_output: float Tensor [B, S, H] to use instead of the
+            embeddings of `input_ids`.
         training: Whether to apply dropout, or a `StepContext`.
     """
 
@@ -266,6 +268,7 @@ class Bert(layers.PretrainedLayer):
         output_positions: Any = None,
         training: Training = False,
         return_attention: bool = False,
+        embedding_output: Any = None,
     ) -> BertOutput:
         _check_input_ids(input_ids, self.config.max_position_embeddings)
         _require_shape("input_mask", input_mask, input_ids)
@@ -280,7 +283,10 @@ class Bert(layers.PretrainedLayer):
         position_ids = None
         if is_packed:
             position_ids = _packed_position_ids(input_mask, cls_positions)
-        embedding_output = self.embeddings(input_ids, segment_ids, position_ids)
+        if embedding_output is None:
+            embedding_output = self.embeddings(
+                input_ids, segment_ids, position_ids
+            )
         # Computed once for all layers, because it may have S * S numbers.
         is_left_to_right = self.config.is_left_to_right
         bias = attention_bias(

@@ -23,6 +23,7 @@ from official_bert.sources import heads
 from official_bert.sources.heads import NO_POOLING_HEAD, Head, PoolingHead
 
 _INPUTS = ("input_ids", "input_mask", "segment_ids")
+_EMBEDDINGS = "embedding_output"  # Optional; see `Bert`.
 
 
 class FinetuningModel(layers.ConfiguredLayer, keras.Model):
@@ -36,7 +37,8 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
 
     Call arguments:
         batch: A dict with int Tensors `input_ids`, `input_mask`, `segment_ids`
-            [B, S]; other entries are ignored.
+            [B, S], and optionally `embedding_output`, see `Bert`; other entries
+            are ignored.
         training: Whether to apply dropout, or a `StepContext`.
     """
 
@@ -127,6 +129,8 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
     def encode(self, batch: dict[str, Any], **arguments: Any) -> BertOutput:
         """Runs BERT on a batch; for the arguments see `Bert`."""
         inputs = (batch[name] for name in _INPUTS)
+        if _EMBEDDINGS in batch:
+            arguments[_EMBEDDINGS] = batch[_EMBEDDINGS]
         output: BertOutput = self.bert(*inputs, **arguments)
         return output
 
@@ -197,6 +201,8 @@ class ChoiceClassifier(SequenceClassifier):
         flat = {
             name: ops.reshape(batch[name], (-1, length)) for name in _INPUTS
         }
+        if _EMBEDDINGS in batch:  # [B * C, S, H]
+            flat[_EMBEDDINGS] = batch[_EMBEDDINGS]
         return ops.reshape(super().call(flat), (-1, num_choices))
 
 

@@ -17,6 +17,9 @@ from official_bert.options.model_source import MODEL_FILES, ModelOptions
 from official_bert.sources import heads, task_file
 from official_bert.sources.formats.huggingface import files as huggingface_files
 
+# Methods of `--explain`; see `inference.explanations`.
+EXPLANATIONS = ("integrated_gradients", "occlusion")
+
 
 class Predict(ModelOptions, EngineOptions, heading="Model"):
     """Options of `predict.py`."""
@@ -57,7 +60,8 @@ class Predict(ModelOptions, EngineOptions, heading="Model"):
     )
     output_file: str | None = optional_path(
         "The file to write: JSON lines or, if it ends in .csv, a table of the "
-        "input and the predictions. Default: JSON lines to standard output."
+        "input and the predictions. With --explain, it may end in .html: a "
+        "page. Default: JSON lines to standard output."
     )
     batch_size: int = positive("Sequences per step.", 32)
     chunk_size: int = positive(
@@ -73,6 +77,13 @@ class Predict(ModelOptions, EngineOptions, heading="Model"):
     )
     score: bool = switch(
         "Compute each text's pseudo-log-likelihood and perplexity."
+    )
+    explain: str | None = optional(
+        "Add a score for every word: how much it contributes to the answer. "
+        "integrated_gradients: averages gradients; needs TensorFlow. "
+        "occlusion: replaces each word by [MASK]; works with every engine.",
+        choices=EXPLANATIONS,
+        conflicts=("fill_mask", "score"),
     )
     null_score_diff_threshold: float | None = optional(
         'SQuAD 2.0: predict "no answer" if its score exceeds the score of the '
@@ -109,6 +120,11 @@ class Predict(ModelOptions, EngineOptions, heading="Model"):
     def writes_csv(self) -> bool:
         """Whether the output is a table."""
         return tables.format_of(self.output_file or "") == "csv"
+
+    @property
+    def writes_page(self) -> bool:
+        """Whether the output is a web page."""
+        return (self.output_file or "").lower().endswith(".html")
 
     @property
     def reads_table(self) -> bool:
@@ -158,6 +174,12 @@ class Predict(ModelOptions, EngineOptions, heading="Model"):
         others = {"gz", "xls", "conll", *tables.FORMATS} - {"csv", "jsonl"}
         if output.lower().rpartition(".")[2] in others:
             raise self.error("output_file", "must end in .csv or .jsonl.")
+        if self.writes_page and not self.explain:
+            message = "must end in .csv or .jsonl. A page needs --explain."
+            raise self.error("output_file", message)
+        if self.writes_csv and self.explain:
+            message = "must end in .jsonl or .html with --explain."
+            raise self.error("output_file", message)
         # Python sets the streams to None if they are closed.
         streams = {"input_file": sys.stdin, "output_file": sys.stdout}
         for name, stream in streams.items():

@@ -32,6 +32,7 @@ from official_bert.tasks.task import (
     ExampleFeature,
     Input,
     Logits,
+    Output,
     RowFeatures,
     Task,
     has_rows,
@@ -199,6 +200,15 @@ class ChoiceTask(Task):
         for row, scores in zip(features.rows, stacked, strict=True):
             scores[len(row.values["input_mask"]) :] = -np.inf
         return list(probabilities.softmax(stacked))
+
+    def outputs(
+        self, features: RowFeatures, logits: Logits, answers: Sequence[Any]
+    ) -> Iterator[Output]:
+        """Yields the logit of the best choice, which is scored on its own."""
+        for number, choice in enumerate(self.predictions(answers)):
+            name = features.examples[number].choices[choice]
+            terms = [((0,), 1.0)]
+            yield Output(number, number, name, terms, choice=choice)
 
     def metrics(self, examples: Examples, answers: Any) -> dict[str, Any]:
         targets = [e.label for e in examples if e.label is not None]

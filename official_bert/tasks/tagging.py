@@ -43,6 +43,7 @@ from official_bert.tasks.task import (
     ExampleFeature,
     Input,
     Logits,
+    Output,
     RowFeatures,
     Task,
     TransformersModel,
@@ -265,6 +266,17 @@ class TaggingTask(Task):
             tags += [self.labels[i] for i in shares.argmax(axis=-1)]
             probs += shares.max(axis=-1).tolist()
         return answers
+
+    def outputs(
+        self, features: RowFeatures, logits: Logits, answers: Sequence[Tags]
+    ) -> Iterator[Output]:
+        """Yields the logit of the predicted tag of each word."""
+        tags = iter(self.predictions(answers))
+        for number, row in enumerate(features.rows):
+            for position in np.flatnonzero(row.values["label_mask"]).tolist():
+                tag = next(tags)
+                terms = [((position, self.labels.index(tag)), 1.0)]
+                yield Output(row.example, number, tag, terms, position=position)
 
     def metrics(self, examples: Examples, answers: Any) -> dict[str, Any]:
         targets = [s.tags for s in examples if s.tags is not None]

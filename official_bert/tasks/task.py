@@ -142,6 +142,35 @@ class ExampleFeature(NamedTuple):
     values: Unpadded
 
 
+class Output(NamedTuple):
+    """A number to explain: a weighted sum of the logits of a feature.
+
+    Attributes:
+        example: The index of the example.
+        feature: The index of the feature.
+        name: What the model answers.
+        terms: Indices of logits, and their weights.
+        offset: Added to the sum.
+        position: In tagging, the position of the tagged word's first token.
+        choice: In multiple choice, the index of the choice.
+    """
+
+    example: int
+    feature: int
+    name: str
+    terms: Sequence[tuple[tuple[int, ...], float]]
+    offset: float = 0.0
+    position: int | None = None
+    choice: int | None = None
+
+    def weights(self, shape: Sequence[int]) -> np.ndarray:
+        """Returns the weights of all logits of the feature."""
+        weights = np.zeros(shape)
+        for index, weight in self.terms:
+            weights[index] = weight
+        return weights
+
+
 @dataclasses.dataclass(frozen=True)
 class RowFeatures(Features):
     """Features as lists, which `batch` pads to the shapes of `schema`."""
@@ -330,6 +359,12 @@ class Task(abc.ABC):
     @abc.abstractmethod
     def answers(self, features: Any, logits: Logits) -> list[Any]:
         """Returns one answer for each of `features.examples`."""
+
+    @abc.abstractmethod
+    def outputs(
+        self, features: Any, logits: Logits, answers: Sequence[Any]
+    ) -> Iterator[Output]:
+        """Yields what to explain about the result of `answers`."""
 
     @abc.abstractmethod
     def metrics(self, examples: Examples, answers: Any) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from official_bert.tasks.task import (
     ExampleFeature,
     Input,
     Logits,
+    Output,
     RowFeatures,
     Task,
     TransformersModel,
@@ -249,6 +250,34 @@ class TextTask(Task):
         if self.task_type == "multilabel":
             activation = probabilities.sigmoid
         return list(activation(np.stack(pooled)))
+
+    def outputs(
+        self, features: RowFeatures, logits: Logits, answers: Sequence[Any]
+    ) -> Iterator[Output]:
+        """Yields the logits of the predicted labels, or the number.
+
+        Without a predicted label, it is the most probable one. With windows,
+        yields the share of each window in the mean, or the window with the
+        maximum.
+        """
+        windows: list[list[int]] = [[] for _ in features.examples]
+        for number, feature in enumerate(features.rows):
+            windows[feature.example].append(number)
+        for example, (scores, rows) in enumerate(
+            zip(answers, windows, strict=True)
+        ):
+            chosen = [int(scores.argmax())]
+            if self.task_type == "multilabel":
+                chosen = np.flatnonzero(scores >= 0.5).tolist() or chosen
+            for label in chosen:
+                name = self.labels[label] if self.labels else "score"
+                used = rows
+                if self.long_documents.pooling == "max":
+                    used = [max(rows, key=lambda row: logits[row][label])]
+                terms = [((label,), self.target_deviation / len(used))]
+                offset = self.target_mean / len(used)
+                for row in used:
+                    yield Output(example, row, name, terms, offset)
 
     def baseline(self, training: Texts, examples: Texts) -> dict[str, Any]:
         """Returns the metrics of the most frequent label, or of the mean."""

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 import types
@@ -123,6 +124,37 @@ def test_output_file_is_written_with_a_progress_bar(
     assert "日" in found  # Not escaped.
     check([json.loads(line) for line in found.splitlines()], texts, tuned)
     assert os.listdir(folder / "new") == ["out.jsonl"]
+
+
+@pytest.mark.parametrize("method", ["occlusion", "integrated_gradients"])
+def test_page_of_explanations_loads_nothing_and_escapes_the_text(
+    tuned, folder, method
+):
+    lines = ["good cat </bdi><b>it", "red", "?"]
+    (folder / "a.txt").write_text("\n".join(lines))
+    files = {"input_file": "a.txt", "output_file": "out.html"}
+    predict.main(Predict(model_dir=tuned, explain=method, **files))
+    page = (folder / "out.html").read_text()
+    assert "default-src 'none'" in page
+    assert "://" not in page
+    assert "<b>" not in page
+    words = re.findall("<bdi>(.+?)</bdi>", page)
+    assert words[1:5] == ["[CLS]", "good", "cat", "[UNK]"]
+    for answer in Predictor.from_dir(tuned, explain=method)(lines):
+        [[output]] = [part["outputs"] for part in answer["explanation"]]
+        assert f"<bdi>{output['output']}</bdi>" in page
+        for score in output["scores"]:
+            assert f">{score:+.2f}</span>" in page
+
+
+def test_explanations_are_added_to_the_answers(tuned, ask):
+    data = b"good cat\nred sun ?\n"
+    plain = ask(data, model_dir=tuned)
+    explained = ask(data, model_dir=tuned, explain="occlusion")
+    found = [answer.pop("explanation") for answer in explained]
+    words = [part["words"] for [part] in found]
+    assert words[1] == ["[CLS]", "red", "sun", "?", "[SEP]"]
+    assert explained == plain
 
 
 @pytest.mark.slow
@@ -269,6 +301,9 @@ WRONG = [
     (f"{TUNED} --output_file=b.csv.gz", "b.csv.gz must end in .csv"),
     (f"{TUNED} --input_file=a.tsv --output_file=b.CSV", "b.CSV needs --text_c"),
     (f"{SCORE} --output_file=b.csv", "--output_file=b.csv needs a table"),
+    (f"{TUNED} --output_file=b.html", "--output_file=b.html .*needs --explain"),
+    (f"{TUNED} --explain=occlusion --output_file=b.csv", "b.csv must .* .html"),
+    (f"{SCORE} --explain=occlusion", "conflicts with"),
     (f"{TUNED} --input_file=a.csv", "=a.csv needs --text_column"),
     (f"{TUNED} --input_file=a.tsv --has_header", "--has_header needs --text_c"),
     (

@@ -274,8 +274,11 @@ def test_commands_run_exports_without_tensorflow(runs, exports, tmp_path):
 
     for name, (_, items) in CASES.items():
         model_dir = str(exports / name)
-        add("predict", name, map(json.dumps, items), model_dir=model_dir)
-        predictor = Predictor.from_dir(runs / name, engine="tensorflow")
+        flags = {"model_dir": model_dir, "explain": "occlusion"}
+        add("predict", name, map(json.dumps, items), **flags)
+        predictor = Predictor.from_dir(
+            runs / name, engine="tensorflow", explain="occlusion"
+        )
         expected[name] = predictor(items)
     pretrained = str(exports / "pretrained")
     masked = map(json.dumps, MASKED)
@@ -302,6 +305,17 @@ def test_commands_run_exports_without_tensorflow(runs, exports, tmp_path):
         )
     for name, number in (("blanks", 3), ("scores", 20), ("vectors", 20)):
         assert len(read_json_lines(tmp_path / f"{name}.out")) == number
+
+
+def test_gradients_of_an_export_are_an_error(exports, tmp_path):
+    (tmp_path / "a.txt").write_text("good cat\n")
+    options = Predict(
+        model_dir=str(exports / "tagging"),
+        input_file=str(tmp_path / "a.txt"),
+        explain="integrated_gradients",
+    )
+    with pytest.raises(InputError, match=r"needs TensorFlow.*=occlusion"):
+        predict.main(options)
 
 
 @pytest.fixture

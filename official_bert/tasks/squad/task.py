@@ -157,6 +157,33 @@ class SquadTask(task.Task):
             features, padded, self.decoding, show_progress=self.show_progress
         )
 
+    def outputs(
+        self,
+        features: SquadFeatures,
+        logits: task.Logits,
+        answers: Sequence[SquadAnswer],
+    ) -> Iterator[task.Output]:
+        """Yields the sum of the logits of each answer's start and end.
+
+        There is none for a question without any candidate.
+        """
+        remaining = dict(enumerate(answers))
+        examples = features.windows.example.tolist()
+        for window, example in enumerate(examples):
+            if not (answer := remaining.get(example)):
+                continue
+            by_text = {best["text"]: best for best in answer.n_best}
+            own = logits[window][: features.lengths[window]]
+            start, end = (
+                np.flatnonzero(own[:, i] == by_text[answer.text][name])
+                for i, name in enumerate(("start_logit", "end_logit"))
+            )
+            if start.size and end.size:  # The answer is in this window.
+                del remaining[example]
+                terms = [((int(start[0]), 0), 1.0), ((int(end[0]), 1), 1.0)]
+                name = answer.text or "no answer"
+                yield task.Output(example, window, name, terms)
+
     def metrics(
         self, examples: Sequence[SquadExample], answers: Sequence[SquadAnswer]
     ) -> dict[str, Any]:
