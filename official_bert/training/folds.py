@@ -34,6 +34,10 @@ def run(task: Task, options: RunClassifier, rows: Sequence[Row]) -> None:
         (setting, sweep.run_options(setting, options, **others))
         for setting in ({"fold": name} for name in names)
     ]
+    # Otherwise, the last run would find the changes after all folds.
+    fixed = options.names(on_resume="fixed")
+    fixed += options.names(on_resume="if_steps_left")
+    sweep.require_same_run(task, options, fixed)
     examples, folds = [], []
     if rows:
         examples = task.data.examples(rows, "train")

@@ -61,7 +61,7 @@ def complete(task: Task, runs: Runs, failures: list[str]) -> Iterator[Result]:
     before the first run if an earlier one had other flags or data.
     """
     for _, options in runs:
-        _require_same_run(options, task)
+        require_same_run(task, options, options.names(changes_results=True))
     for number, (setting, options) in enumerate(runs, start=1):
         directory = options.output_dir
         logging.info(f"Run {number} of {len(runs)}: {directory}")
@@ -144,10 +144,11 @@ def run_options(
     return options.replace(**changes).resolve()
 
 
-def _require_same_run(options: RunClassifier, task: Task) -> None:
-    """Raises `InputError` if an earlier run had other flags or data."""
+def require_same_run(
+    task: Task, options: RunClassifier, names: Sequence[str]
+) -> None:
+    """Raises `InputError` if an earlier run had other named flags or data."""
     record = RunDirectory(options.output_dir).read_record()
-    names = options.names(changes_results=True)
     changes = resuming.changed_options(record, options, names)
     data_files = finetune.data_files(task, options)
     changes += record.changed_files(

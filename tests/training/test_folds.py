@@ -217,6 +217,24 @@ def test_sweep_aggregates_over_folds(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("name", "value"), [("dev_share", 0.1), ("num_train_epochs", 9.0)]
+)
+def test_other_run_in_the_output_directory_is_an_early_error(
+    tmp_path, started_folds, name, value
+):
+    write_data(tmp_path, "classification")
+    options = parse(tmp_path, "--folds=2")
+    (tmp_path / "out").mkdir()
+    record = json.dumps({"options": {name: value, "folds": 3}})
+    (tmp_path / "out" / "train_options.json").write_text(record)
+    with pytest.raises(
+        InputError, match=f"other flags .*\n  --{name}: {value}"
+    ):
+        run_classifier.main(options)
+    assert not started_folds
+
+
+@pytest.mark.parametrize(
     ("line", "message"),
     [
         ("--folds=1", "--folds=1 must be at least 2"),
