@@ -24,7 +24,7 @@ from official_bert.inputs import padding
 from official_bert.inputs.schemas import text_schema
 from official_bert.options.predict import EXPLANATIONS
 from official_bert.tasks.engines import Engine
-from official_bert.tasks.task import Features, FinetunedModel, Output
+from official_bert.tasks.task import Features, FinetunedModel, Output, Task
 from official_bert.tokenization import Tokenizer
 
 # The number of gradients is doubled until the sum of the scores is exact up to
@@ -163,6 +163,11 @@ def make(
     if method not in EXPLANATIONS:
         names = " or ".join(EXPLANATIONS)
         raise InputError(f"`explain` must be {names}. Received: {method!r}.")
+    if type(finetuned.task).outputs is Task.outputs:
+        raise InputError(
+            f"--explain does not support a model for {finetuned.task.kind}. "
+            "Omit the flag."
+        )
     tokenizer, gradients = finetuned.tokenizer, None
     if MASK not in tokenizer.vocab:
         raise InputError(

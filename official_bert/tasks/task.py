@@ -360,11 +360,14 @@ class Task(abc.ABC):
     def answers(self, features: Any, logits: Logits) -> list[Any]:
         """Returns one answer for each of `features.examples`."""
 
-    @abc.abstractmethod
     def outputs(
         self, features: Any, logits: Logits, answers: Sequence[Any]
     ) -> Iterator[Output]:
-        """Yields what to explain about the result of `answers`."""
+        """Yields what to explain about the result of `answers`.
+
+        A task without this method does not support --explain.
+        """
+        raise NotImplementedError
 
     @abc.abstractmethod
     def metrics(self, examples: Examples, answers: Any) -> dict[str, Any]:

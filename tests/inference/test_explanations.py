@@ -23,7 +23,7 @@ from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.squad.decoding import DecodingOptions
 from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
-from official_bert.tasks.task import FinetunedModel
+from official_bert.tasks.task import FinetunedModel, Task
 from official_bert.tasks.text import TextTask
 from tools.golden import captum_process
 
@@ -273,6 +273,10 @@ def test_captum_computes_the_recorded_attributions(converted):
 def test_unsupported_methods_and_models_are_errors(tokenizer):
     with pytest.raises(InputError, match=r"`explain` must be .*'lime'"):
         make_predictor(text_task(), tokenizer, "lime")
+    vectors = type("Vectors", (TextTask,), {"outputs": Task.outputs})
+    task = vectors(task_type="regression", labels=())
+    with pytest.raises(InputError, match="does not support a model for text"):
+        make_predictor(task, tokenizer, "occlusion")
     fixed = text_task(pooling_head=PoolingHead("last"))
     with pytest.raises(InputError, match=r"gradients.*--feature_layers"):
         make_predictor(fixed, tokenizer, "integrated_gradients")
