@@ -28,6 +28,7 @@ _READ_SIZE = 1 << 20  # Bytes of standard input.
 _MAX_ON_PAGE = 500  # Examples on a page of explanations.
 
 Answerer = Predictor | FillMask | Scorer
+Answered = tuple[Any, dict[str, Any]]  # How the input is shown; the answer.
 
 
 class Item(NamedTuple):
@@ -82,21 +83,16 @@ def run(options: Predict) -> None:
         separator, byte_order_mark = tables.csv_style(options.input_file)
     with _open_output(options.output_file) as file:
         num_written, columns, shown_on_page = 0, list[str](), list[Any]()
-        for chunk in chunks or read_chunks(answerer, options):
-            answers: list[dict[str, Any]] = []
-            with _errors_shown(options):
-                answers = answerer.answer([item.example for item in chunk])
-            if not answers:
-                continue
-            shown = [item.shown for item in chunk]
-            answered = list(zip(shown, answers, strict=True))
+        for answered in _answer_chunks(
+            answerer, chunks or read_chunks(answerer, options), options
+        ):
             if options.writes_csv:
                 text, columns = _to_csv(answered, separator, columns)
                 if not num_written:
                     text = byte_order_mark + text
             elif options.writes_page:
                 text = ""
-                shown_on_page += answers
+                shown_on_page += [answer for _, answer in answered]
                 _require_page_size(options, len(shown_on_page))
             else:
                 objects = ({"input": s, **answer} for s, answer in answered)
@@ -124,6 +120,28 @@ def _require_page_size(options: Predict, num_answers: int) -> None:
             "Shorten the input, or write a .jsonl file."
         )
         raise options.error("output_file", message)
+
+
+def _answer_chunks(
+    answerer: Answerer, chunks: Iterable[list[Item]], options: Predict
+) -> Iterator[list[Answered]]:
+    """Yields the inputs and answers of each chunk; if sorted, all at once."""
+    everything: list[Answered] = []
+    for chunk in chunks:
+        answers: list[dict[str, Any]] = []
+        with _errors_shown(options):
+            answers = answerer.answer([item.example for item in chunk])
+        if answers:
+            shown = [item.shown for item in chunk]
+            answered = [*zip(shown, answers, strict=True)]
+            if options.sort_by == "input":
+                yield answered
+            else:
+                everything += answered
+    if everything:
+        assert isinstance(answerer, Predictor)
+        task = answerer.task
+        yield sorted(everything, key=lambda pair: task.margin(pair[1]))
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 _MAX_CLASSES_OF_MATRIX = 100  # The matrix grows quadratically.
+_NUM_BINS = 15  # Of probabilities, as in Guo et al. (2017).
 
 
 def precision_recall_f1(
@@ -125,13 +126,31 @@ def rarer_of_two(targets: np.ndarray, scores: np.ndarray) -> dict[str, float]:
     return ranking((targets == rarer)[:, None], scores[:, [rarer]])
 
 
+def expected_calibration_error(
+    targets: np.ndarray, scores: np.ndarray
+) -> float:
+    """Returns how far the highest probability is from the accuracy.
+
+    This is the mean distance in 15 bins of the highest probability, weighted
+    by their sizes. Targets are classes, int [N]; scores are probabilities
+    [N, C].
+    """
+    highest = scores.max(axis=1)
+    gaps = highest - (scores.argmax(axis=1) == targets)
+    bins = np.ceil(highest * _NUM_BINS).astype(np.int64)
+    return float(np.abs(np.bincount(bins, gaps)).sum() / len(gaps))
+
+
 def multilabel(
-    targets: ArrayLike, predictions: ArrayLike, labels: Sequence[str]
+    targets: ArrayLike,
+    predictions: ArrayLike,
+    labels: Sequence[str],
+    thresholds: ArrayLike = 0.5,
 ) -> dict[str, Any]:
     """Returns the metrics of a multi-label classifier with C `labels`.
 
     Targets are 0 or 1, [N, C] with N > 0. Predictions are probabilities [N, C];
-    a label is predicted if its probability is at least 0.5.
+    a label is predicted if its probability is at least its threshold.
 
     Returns:
         `micro_f1`: F1 over all pairs of an example and a label.
@@ -142,7 +161,7 @@ def multilabel(
     """
     # scikit-learn would treat shape [N, 1] as binary classification.
     target = np.asarray(targets).astype(bool)
-    predicted = np.asarray(predictions) >= 0.5
+    predicted = np.asarray(predictions) >= thresholds
     if not target.shape == predicted.shape == (len(target), len(labels)):
         raise ValueError(
             "Targets and predictions must have shape [N, C] for C labels. "

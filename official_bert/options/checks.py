@@ -3,6 +3,7 @@
 Functions for `option(check=...)` return what is wrong with a value, or None.
 """
 
+import contextlib
 import functools
 import os
 import re
@@ -16,6 +17,19 @@ from official_bert.runs import file_names
 _CHECKPOINT_FILE = re.compile(
     r"checkpoint|.+\.(index|meta|resume\.json|data-\d+-of-\d+)"
 )
+
+
+def label_numbers(value: str) -> list[tuple[str, float]]:
+    """Returns the labels and numbers in "LABEL=NUMBER,..."; labels may repeat.
+
+    Labels may contain commas and equals signs. Returns [] for other values.
+    """
+    parts = re.findall("(.+?)=([^=,]+)(?:,|$)", value)
+    with contextlib.suppress(ValueError):
+        pairs = [(label, float(number)) for label, number in parts]
+        if ",".join(f"{a}={b}" for a, b in parts) == value:
+            return pairs
+    return []
 
 
 def existing_file(path: str) -> str | None:

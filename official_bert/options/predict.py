@@ -1,13 +1,19 @@
 """Options of `predict.py`."""
 
+import contextlib
 import sys
 
 from official_bert.errors import InputError
 from official_bert.io import json_files, tables
-from official_bert.options.checks import file_option, require_outputs
+from official_bert.options.checks import (
+    file_option,
+    label_numbers,
+    require_outputs,
+)
 from official_bert.options.engine import EngineOptions
 from official_bert.options.flags import (
     choice,
+    option,
     optional,
     optional_path,
     positive,
@@ -19,6 +25,32 @@ from official_bert.sources.formats.huggingface import files as huggingface_files
 
 # Methods of `--explain`; see `inference.explanations`.
 EXPLANATIONS = ("integrated_gradients", "occlusion")
+
+
+def parse_thresholds(value: str) -> list[tuple[str, float]]:
+    """Returns labels and thresholds; a number alone has the label "".
+
+    Raises `ValueError`, whose message ends a sentence, if they are malformed.
+    """
+    pairs = label_numbers(value)
+    if not pairs:
+        with contextlib.suppress(ValueError):
+            pairs = [("", float(value))]
+    are_probabilities = all(0 < number < 1 for _, number in pairs)
+    if not pairs or not are_probabilities or len(dict(pairs)) < len(pairs):
+        raise ValueError(
+            "must be a number between 0 and 1, or different labels with such "
+            "numbers, such as spam=0.2."
+        )
+    return pairs
+
+
+def _threshold(value: str) -> str | None:
+    try:
+        parse_thresholds(value)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 class Predict(ModelOptions, EngineOptions, heading="Model"):
@@ -63,6 +95,14 @@ class Predict(ModelOptions, EngineOptions, heading="Model"):
         "input and the predictions. With --explain, it may end in .html: a "
         "page. Default: JSON lines to standard output."
     )
+    sort_by: str = choice(
+        "The order of the output. uncertainty: texts with the smallest margin "
+        "between the two highest probabilities first (several labels: between "
+        "a probability and its threshold), to choose what to label next. Keeps "
+        "all predictions in memory.",
+        "input|uncertainty",
+        needs="output_file",
+    )
     batch_size: int = positive("Sequences per step.", 32)
     chunk_size: int = positive(
         "Examples that are read, sorted by length and predicted together.", 256
@@ -84,6 +124,18 @@ class Predict(ModelOptions, EngineOptions, heading="Model"):
         "occlusion: replaces each word by [MASK]; works with every engine.",
         choices=EXPLANATIONS,
         conflicts=("fill_mask", "score"),
+    )
+    calibrated: bool = option(
+        "Whether to use the temperature and the thresholds that training "
+        "fitted for your own texts.",
+        True,
+    )
+    threshold: str = option(
+        "Classifiers: predict a label from this probability on. A number for "
+        "all labels (several labels per text), or LABEL=T, such as spam=0.2. "
+        "Default: as fitted in training, otherwise 0.5.",
+        "",
+        check=_threshold,
     )
     null_score_diff_threshold: float | None = optional(
         'SQuAD 2.0: predict "no answer" if its score exceeds the score of the '
@@ -147,9 +199,19 @@ class Predict(ModelOptions, EngineOptions, heading="Model"):
         if self.is_set("n_best_size") and task.get("kind") != "squad":
             message = "needs a model that answers questions. Omit it."
             raise self.error("n_best_size", message)
+        self.require_classifier(task.get("kind"))
         if self.output_file:
             inputs = [self.input_file, *self.input_files()]
             require_outputs(self, "output_file", [self.output_file], inputs)
+
+    def require_classifier(self, kind: object) -> None:
+        """Raises `InputError` if flags for classifiers are set for others."""
+        supported = {"calibrated": ["text"], "threshold": ["text"]}
+        supported["sort_by"] = ["text", "choice"]
+        for name, kinds in supported.items():
+            if self.is_set(name) and kind not in kinds:
+                message = f"is not supported by a model for {kind}. Omit it."
+                raise self.error(name, message)
 
     def _check_formats(self) -> None:
         """Checks the formats of input and output, without the model."""

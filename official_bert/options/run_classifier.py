@@ -2,7 +2,6 @@
 
 import math
 import os
-import re
 from typing import Any, TypeVar
 
 from official_bert.errors import InputError, listed
@@ -11,6 +10,7 @@ from official_bert.options import sweep_values
 from official_bert.options.checks import (
     existing_directory,
     file_option,
+    label_numbers,
     seekable_file,
 )
 from official_bert.options.finetuning import FinetuningOptions
@@ -53,21 +53,15 @@ def _hub_module(handle: str) -> str | None:
 def parse_class_weights(value: str) -> list[tuple[str, float]]:
     """Returns the labels and weights in "LABEL=W,..."; labels may repeat.
 
-    Labels may contain commas and equals signs. Raises `ValueError`, whose
-    message ends a sentence, if the value has another form.
+    Raises `ValueError`, whose message ends a sentence, if the value has another
+    form.
     """
-    parts = re.findall("(.+?)=([^=,]+)(?:,|$)", value)
-    try:
-        pairs = [(label, float(weight)) for label, weight in parts]
-        if ",".join(f"{a}={b}" for a, b in parts) != value:
-            raise ValueError
-        if not all(0 < weight < math.inf for _, weight in pairs):
-            raise ValueError
-    except ValueError:
+    pairs = label_numbers(value)
+    if not pairs or not all(0 < weight < math.inf for _, weight in pairs):
         raise ValueError(
             "must be none, balanced, or labels with weights above 0, such as "
             "spam=10,other=1."
-        ) from None
+        )
     return pairs
 
 

@@ -58,14 +58,24 @@ class RunDirectory:
         path = self.file(file_names.TRAIN_OPTIONS)
         files.write_text(path, json_files.to_text(record._asdict()))
 
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether training has saved a checkpoint, but not after all steps."""
+        num_steps = self.read_record().num_train_steps or 0
+        return 0 <= self._last_step < num_steps
+
+    @property
+    def _last_step(self) -> int:
+        return file_names.step_of("".join(self.checkpoint_names()[-1:]))
+
     def warn_if_unfinished(self) -> None:
         """Warns if the training was stopped; also for the `best/` of a run."""
         run = RunDirectory(self.path.rstrip("/"))
         if os.path.basename(run.path) == file_names.BEST:
             run = RunDirectory(os.path.dirname(run.path) or ".")
-        num_steps = run.read_record().num_train_steps or 0
-        step = file_names.step_of("".join(run.checkpoint_names()[-1:]))
-        if 0 <= step < num_steps:
+        num_steps = run.read_record().num_train_steps
+        if run.is_unfinished:
+            step = run._last_step
             logging.warning(
                 f"{run.path}: the training was stopped at step {step} of "
                 f"{num_steps}. To finish it, run its command again"

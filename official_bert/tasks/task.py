@@ -376,6 +376,21 @@ class Task(abc.ABC):
         The values can be written as JSON.
         """
 
+    def calibrate(
+        self, examples: Examples, answers: Any, *, fits: bool
+    ) -> "Calibrated":
+        """Returns the calibrated task, its answers, and their metrics.
+
+        `answers` are those without calibration. If `fits`, a calibration is
+        fitted to them; otherwise, that of the task is applied. By default, and
+        if there is none, nothing changes.
+        """
+        return Calibrated(self, answers, {})
+
+    def with_calibration_of(self, other: "Task") -> "Task":
+        """Returns the task with the calibration of another one, if any."""
+        return self
+
     def baseline(self, training: Examples, examples: Examples) -> Any:
         """Returns the metrics of a trivial answer, {} if the task has none."""
         return {}
@@ -431,6 +446,17 @@ class Task(abc.ABC):
     def answer_to_json(self, example: Any, answer: Any) -> dict[str, Any]:
         """Returns an answer in the form that `predict.py` prints."""
 
+    def margin(self, answer: dict[str, Any]) -> float:
+        """Returns how certain a classifier is of an `answer_to_json`.
+
+        This is the difference between the two highest probabilities.
+        """
+        values = answer["probabilities"]
+        if isinstance(values, dict):
+            values = values.values()
+        second, first = sorted([0.0, *values])[-2:]
+        return float(first - second)
+
     def to_json(self) -> dict[str, Any]:
         """Returns the keys of `task.json` that describe the task."""
         values: dict[str, Any] = {"kind": self.kind}
@@ -468,6 +494,14 @@ class Task(abc.ABC):
     def _saved_fields(cls) -> list[str]:
         names = [field.name for field in dataclasses.fields(cls)]
         return [name for name in names if name not in cls.not_saved]
+
+
+class Calibrated(NamedTuple):
+    """The result of `Task.calibrate`."""
+
+    task: Task
+    answers: Any
+    metrics: dict[str, Any]
 
 
 class FinetunedModel(NamedTuple):

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, NamedTuple
 
@@ -12,11 +13,14 @@ from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.metrics import classification, regression
 from official_bert.options import Predict
+from official_bert.options.predict import parse_thresholds
 from official_bert.options.run_classifier import parse_class_weights
 from official_bert.sources.heads import Head
-from official_bert.tasks import documents, probabilities
+from official_bert.tasks import calibration, documents, probabilities
+from official_bert.tasks.calibration import NO_CALIBRATION, Calibration
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.task import (
+    Calibrated,
     ExampleFeature,
     Input,
     Logits,
@@ -90,6 +94,7 @@ class TextTask(Task):
         is_pair: Whether examples are pairs; None if unknown.
         columns: The text columns of the user's own data.
         best_metric: The main metric; "": that of the type or the benchmark.
+        calibration: How logits become probabilities and labels.
         weighting: The value of --class_weights.
         has_weights: Whether the training examples have weights.
     """
@@ -103,6 +108,7 @@ class TextTask(Task):
     is_pair: bool | None = None
     columns: TextColumns | None = None
     best_metric: str = ""
+    calibration: Calibration = NO_CALIBRATION
     weighting: str = "none"
     has_weights: bool = False
 
@@ -111,6 +117,15 @@ class TextTask(Task):
     serving = "text"
     input_ending = "tsv"
     not_saved = (*Task.not_saved, "weighting", "has_weights")
+
+    def __post_init__(self) -> None:
+        temperature, thresholds = self.calibration
+        if temperature <= 0 or len(thresholds) not in (0, len(self.labels)):
+            raise ValueError(
+                "`calibration` must have a temperature above 0, and no "
+                f"thresholds or one for each label. Received: {temperature}, "
+                f"{listed(thresholds)}."
+            )
 
     @property
     def main_metric(self) -> str:
@@ -249,7 +264,7 @@ class TextTask(Task):
         activation = probabilities.softmax
         if self.task_type == "multilabel":
             activation = probabilities.sigmoid
-        return list(activation(np.stack(pooled)))
+        return list(activation(np.stack(pooled) / self.calibration.temperature))
 
     def outputs(
         self, features: RowFeatures, logits: Logits, answers: Sequence[Any]
@@ -268,7 +283,9 @@ class TextTask(Task):
         ):
             chosen = [int(scores.argmax())]
             if self.task_type == "multilabel":
-                chosen = np.flatnonzero(scores >= 0.5).tolist() or chosen
+                chosen = (
+                    np.flatnonzero(scores >= self.thresholds).tolist() or chosen
+                )
             for label in chosen:
                 name = self.labels[label] if self.labels else "score"
                 used = rows
@@ -299,11 +316,18 @@ class TextTask(Task):
         if self.task_type == "regression":
             return [float(scores[0]) for scores in answers]
         if self.task_type == "classification":
-            return [self.labels[scores.argmax()] for scores in answers]
+            best = [(scores - self.thresholds).argmax() for scores in answers]
+            return [self.labels[index] for index in best]
         return [
-            [self.labels[i] for i in np.flatnonzero(scores >= 0.5)]
+            [self.labels[i] for i in np.flatnonzero(scores >= self.thresholds)]
             for scores in answers
         ]
+
+    @functools.cached_property
+    def thresholds(self) -> np.ndarray:
+        """The threshold of each label, [C]."""
+        default = (0.5,) * len(self.labels)
+        return np.array(self.calibration.thresholds or default)
 
     def wrong_answers(
         self, examples: Texts, answers: Any
@@ -337,14 +361,13 @@ class TextTask(Task):
     def metrics(self, examples: Texts, answers: Any) -> dict[str, Any]:
         if any(example.label is None for example in examples):
             return {}
-        targets = np.array([self._label_ids(example) for example in examples])
-        scores = np.stack(answers)
+        targets, scores = self._targets(examples), np.stack(answers)
         if self.task_type == "multilabel":
             return classification.multilabel(targets, scores, self.labels)
         if self.task_type == "regression":
             targets = self.unscale(targets)
-            return regression.pearson_and_spearman(targets[:, 0], scores[:, 0])
-        targets, predicted = targets[:, 0], scores.argmax(axis=1)
+            return regression.pearson_and_spearman(targets, scores[:, 0])
+        predicted = scores.argmax(axis=1)
         per_class = classification.per_class(targets, predicted, self.labels)
         function, _ = _METRICS[self.metric]
         results = function(targets, predicted) | per_class
@@ -352,7 +375,43 @@ class TextTask(Task):
             results |= classification.rarer_of_two(targets, scores)
         return results
 
+    def calibrate(
+        self, examples: Texts, answers: Any, *, fits: bool
+    ) -> Calibrated:
+        """Calibrates classifiers; see `tasks.calibration`."""
+        are_known = all(example.label is not None for example in examples)
+        if self.task_type == "regression" or not answers:
+            return Calibrated(self, answers, {})
+        task, scores = self, np.stack(answers)
+        metrics: dict[str, float] = {}
+        if are_known:
+            targets = self._targets(examples)
+            if fits:
+                fitted, metrics = calibration.fit(targets, scores, self.labels)
+                task = dataclasses.replace(self, calibration=fitted)
+            else:
+                metrics = calibration.measure(
+                    self.calibration, targets, scores, self.labels
+                )
+        temperature = task.calibration.temperature
+        if temperature != 1.0:
+            answers = [*calibration.with_temperature(scores, temperature)]
+        return Calibrated(task, answers, metrics)
+
+    def _targets(self, examples: Texts) -> np.ndarray:
+        """Returns classes or numbers, [N]; if multi-label, bool [N, C]."""
+        targets = np.array([self._label_ids(example) for example in examples])
+        is_multilabel = self.task_type == "multilabel"
+        return targets.astype(bool) if is_multilabel else targets[:, 0]
+
+    def with_calibration_of(self, other: Task) -> "TextTask":
+        if not isinstance(other, TextTask):
+            return self
+        return dataclasses.replace(self, calibration=other.calibration)
+
     def with_predict_options(self, options: Predict) -> "TextTask":
+        if self.task_type == "regression":
+            options.require_classifier(self.task_type)
         columns = self.columns
         if options.text_a_column:
             pair = (options.text_a_column, options.text_b_column)
@@ -360,7 +419,49 @@ class TextTask(Task):
             columns = (columns or TextColumns(names))._replace(names=names)
         if columns and options.has_header is not None:
             columns = columns._replace(has_header=options.has_header)
-        return dataclasses.replace(self, columns=columns)
+        fitted = self.calibration if options.calibrated else NO_CALIBRATION
+        task = dataclasses.replace(self, columns=columns, calibration=fitted)
+        return task._with_threshold(options) if options.threshold else task
+
+    def _with_threshold(self, options: Predict) -> "TextTask":
+        """Returns the task with the thresholds of --threshold.
+
+        Raises `InputError` if they do not fit the labels.
+        """
+        given = dict(parse_thresholds(options.threshold))
+        is_multilabel = self.task_type == "multilabel"
+        if is_multilabel and "" in given:
+            given = dict.fromkeys(self.labels, given[""])
+        message = ""
+        if not is_multilabel and (len(given), len(self.labels)) != (1, 2):
+            message = "needs a model with two labels, of which it names one"
+        elif unknown := given.keys() - {*self.labels}:
+            message = (
+                f"must name labels of the model: {listed(self.labels)}. "
+                f"Received: {listed(unknown)}"
+            )
+        if message:
+            raise options.error("threshold", f"{message}.")
+        # Of two labels, the other one is predicted below the threshold.
+        default = 1 - sum(given.values())
+        thresholds = tuple(
+            given.get(label, fitted if is_multilabel else default)
+            for label, fitted in zip(
+                self.labels, self.thresholds.tolist(), strict=True
+            )
+        )
+        calibration = self.calibration._replace(thresholds=thresholds)
+        return dataclasses.replace(self, calibration=calibration)
+
+    def margin(self, answer: dict[str, Any]) -> float:
+        """Returns the smallest difference from a threshold, if there are any.
+
+        Otherwise, returns that between the two highest probabilities.
+        """
+        if self.task_type != "multilabel" and not self.calibration.thresholds:
+            return super().margin(answer)
+        scores = np.array([*answer["probabilities"].values()])
+        return float(np.abs(scores - self.thresholds).min())
 
     def read_inputs(self, options: Predict) -> Iterator[Input] | None:
         if not (self.columns and has_rows(options)):

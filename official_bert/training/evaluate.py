@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from absl import logging
 
+from official_bert import tasks
 from official_bert.io import files, json_files
 from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
+from official_bert.sources import task_file
 from official_bert.tasks import record_files
+from official_bert.tasks.task import Calibrated
 from official_bert.training import reporting
 
 if TYPE_CHECKING:
@@ -22,28 +25,58 @@ _DESCRIPTIONS = {"dev": "Evaluating", "test": "Predicting"}
 
 
 def evaluate(
-    run: "FinetuningRun", splits: Sequence[str], record_dir: str | None = None
-) -> dict[str, dict[str, Any]]:
-    """Returns {split: metrics} of a fine-tuned model on development sets.
+    run: "FinetuningRun", split: str, record_dir: str | None = None
+) -> dict[str, Any]:
+    """Returns the metrics of a fine-tuned model on a development set.
 
-    If `record_dir` is given, also writes the features to TFRecord files there,
-    and a table of wrong answers.
+    If `record_dir` is given, also writes the features to a TFRecord file there,
+    and a table of wrong answers, and calibrates the model.
     """
-    results = {}
-    for split in splits:
-        answers, losses = _run_model(run, "dev", split, record_dir)
-        results[split] = losses | run.task.metrics(run.examples[split], answers)
-        wrong = run.task.wrong_answers(run.examples[split], answers)
-        if record_dir and (table := run.task.data.errors_table(wrong)):
+    task, examples = run.task, run.examples[split]
+    answers, losses = _run_model(run, "dev", split, record_dir)
+    results = losses | task.metrics(examples, answers)
+    if record_dir:
+        if getattr(run.options, "fold", ""):
+            task.write_predictions(record_dir, split, examples, answers)
+        task, answers, metrics = _calibrate(run, examples, answers)
+        results |= metrics
+        wrong = task.wrong_answers(examples, answers)
+        if table := task.data.errors_table(wrong):
             path = file_names.DEV_ERRORS + _variant(run) + ".csv"
             files.write_text(os.path.join(record_dir, path), table)
-        if record_dir and getattr(run.options, "fold", ""):
-            run.task.write_predictions(
-                record_dir, split, run.examples[split], answers
-            )
-        predictions = run.task.predictions(answers)
-        reporting.warn_of_one_class(split, run.task, predictions)
+    predictions = task.predictions(answers)
+    reporting.warn_of_one_class(split, task, predictions, examples)
     return results
+
+
+def _calibrate(
+    run: "FinetuningRun", examples: Sequence[Any], answers: list[Any]
+) -> Calibrated:
+    """Calibrates a model for own data on the evaluation data of its run.
+
+    Writes the calibration to `task.json`. For other data or an unfinished run,
+    and for benchmarks, returns `_calibrated`.
+    """
+    options, directory = run.options, run.options.output_dir
+    has_own_data = getattr(options, "train_file", None)
+    is_other = _variant(run) or RunDirectory(directory).is_unfinished
+    if not has_own_data or is_other or not task_file.is_in(directory):
+        return _calibrated(run, examples, answers)
+    result = run.task.calibrate(examples, answers, fits=True)
+    if options.is_chief:
+        task_file.set_calibration(directory, result.task.to_json())
+    return result
+
+
+def _calibrated(
+    run: "FinetuningRun", examples: Sequence[Any], answers: list[Any]
+) -> Calibrated:
+    """Applies the calibration in `task.json`, if any."""
+    task, directory = run.task, run.options.output_dir
+    if task_file.is_in(directory):
+        stored, _ = tasks.load(task_file.read(directory), directory)
+        task = task.with_calibration_of(stored)
+    return task.calibrate(examples, answers, fits=False)
 
 
 def _variant(run: "FinetuningRun") -> str:
@@ -54,7 +87,7 @@ def _variant(run: "FinetuningRun") -> str:
 def write_results(run: "FinetuningRun", global_step: int) -> None:
     """Evaluates all development sets; writes and prints the metrics."""
     splits = run.task.data.splits("dev")
-    metrics = evaluate(run, splits, record_dir=run.directory)
+    metrics = {split: evaluate(run, split, run.directory) for split in splits}
     mismatched = {split: metrics[split] for split in splits if split != "dev"}
     results = {"global_step": global_step, **metrics["dev"], **mismatched}
     main_results = reporting.original_results(results, run.task.main_metric)
@@ -102,8 +135,10 @@ def predict(run: "FinetuningRun") -> None:
     for split in run.task.data.splits("test"):
         examples = run.examples[split]
         answers, _ = _run_model(run, "test", split, run.directory)
-        run.task.write_predictions(run.directory, split, examples, answers)
         metrics = run.task.metrics(examples, answers)
+        task, answers, calibrated = _calibrated(run, examples, answers)
+        metrics |= calibrated
+        task.write_predictions(run.directory, split, examples, answers)
         results_name = split.replace("test", file_names.PREDICT_RESULTS)
         for name in run.task.data.results_names(results_name):
             path = os.path.join(run.directory, f"{name}.json")

@@ -99,7 +99,7 @@ class FinetuningRun:
 
         Only the first development set is evaluated.
         """
-        metrics = evaluate.evaluate(self, ["dev"])["dev"]
+        metrics = evaluate.evaluate(self, "dev")
         results = {"global_step": step, **metrics}
         summary = reporting.original_results(results, self.main_metric)
         reporting.write_summary(self.directory, summary)

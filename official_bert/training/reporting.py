@@ -135,22 +135,36 @@ def _warn_of_labels(counts: Counter[Any]) -> None:
 
 
 def warn_of_one_class(
-    split: str, task: Task, predictions: Sequence[Any]
+    split: str, task: Task, predictions: Sequence[Any], examples: Sequence[Any]
 ) -> None:
-    """Warns if a model predicts the same class for everything."""
+    """Warns if a model predicts the same class for everything.
+
+    If the other labels are rare, more training is not the remedy.
+    """
     classes = set(map(str, predictions))
     if len(classes) != 1 or len(predictions) == 1:
         return
-    advice = "add examples of the others"
-    if task.has_class_weights:
-        advice += (
-            " or --class_weights=balanced (or larger weights), or compare the "
-            "probabilities of the others with a lower threshold"
+    [predicted] = classes
+    are_same = [predicted in task.labels_of(example) for example in examples]
+    is_none = predicted == "[]"  # In multi-label tasks.
+    has_rare_labels = is_none or np.mean(are_same) > MAX_SHARE_OF_LABEL
+    advice = (
+        "If most labels are the same, add examples of the others. Otherwise, "
+        "train for more steps or with another learning rate"
+    )
+    if task.has_class_weights and has_rare_labels:
+        advice = (
+            "The other labels are rare. Add examples of them, or train with "
+            "--class_weights=balanced (or larger weights)"
         )
+        others = [x for x in getattr(task, "labels", ()) if x != predicted]
+        if is_none or len(others) == 1:
+            threshold = "0.2" if is_none else f"{others[0]}=0.2"
+            flag = shlex.quote(f"--threshold={threshold}")
+            advice += f", or predict with a lower threshold: predict.py {flag}"
     logging.warning(
-        f"{split}: all {len(predictions)} predictions are {classes.pop()!r}. "
-        f"If most labels are the same, {advice}. Otherwise, train for more "
-        "steps or with another learning rate."
+        f"{split}: all {len(predictions)} predictions are {predicted!r}. "
+        f"{advice}."
     )
 
 

@@ -274,6 +274,16 @@ WRONG = [
     (f"{TUNED} --input_file=a.json", "=a.json must be JSON Lines"),
     (f"{TUNED} --null_score_diff_threshold=0", "=0.0 needs a .*SQuAD 2.0"),
     (f"{TUNED} --n_best_size=2", "--n_best_size=2 needs .* answers questions"),
+    *(
+        (f"{TUNED} --threshold={value}", "=.* must be a number between 0 and 1")
+        for value in ("1", "x", "no=2", "no=0.1,no=0.2")
+    ),
+    (f"{TUNED} --sort_by=uncertainty", "=uncertainty needs --output_file"),
+    *(
+        (f"{model} {flag}", f"{flag} is not supported by")
+        for model in ("--model_dir=TAGS", "--score --model_dir=PRE")
+        for flag in ("--nocalibrated", "--threshold=0.2")
+    ),
     (f"{TUNED} --input_file=a.txt --output_file=./a.txt", "=./a.txt"),
     (f"{TUNED} --output_file=TUNED/vocab.txt", "--output_file=.*vocab.txt"),
     (f"{TUNED} --output_file=TUNED/task.json", "--output_file=.*task.json"),

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 
+import numpy as np
 import pytest
 from support import binary_tables, tiny
 from support.predictions import check, save_own_model
@@ -97,6 +98,62 @@ def test_csv_output_is_the_input_table_with_predictions(
     with pytest.raises(InputError, match=message):
         predict.main(again)
     assert not os.path.exists("c.csv")
+
+
+@pytest.mark.parametrize(
+    ("task_type", "threshold"),
+    [("classification", ""), ("classification", "no=0.45"), ("multilabel", "")],
+)
+def test_output_is_sorted_by_the_distance_to_the_nearest_threshold(
+    folder, task_type, threshold
+):
+    model_dir = save_own_model(folder, "review", task_type=task_type)
+    texts = tiny.texts(12, 3, 8)
+    lines = [json.dumps({"review": text}) + "\n" for text in texts]
+    (folder / "a.jsonl").write_text("".join(lines))
+    flags = {"model_dir": model_dir, "chunk_size": 5, "threshold": threshold}
+    files = {"input_file": "a.jsonl", "output_file": "b.csv"}
+    predict.main(Predict(**flags, **files, sort_by="uncertainty"))
+    rows = read_table("b.csv")
+    assert sorted(row["review"] for row in rows) == sorted(texts)
+    scores = [[float(row[name]) for name in PROBABILITIES] for row in rows]
+    limits = [0.45, 0.55] if threshold else [0.5, 0.5]
+    distances = np.abs(np.subtract(scores, limits)).min(axis=1)
+    assert len(np.unique(distances.round(4))) > 6
+    assert (np.diff(distances) >= -2e-6).all()
+    if threshold:
+        labels = ["no" if no >= 0.45 else "yes" for no, _ in scores]
+        assert [row["predicted_label"] for row in rows] == labels
+
+
+@pytest.mark.parametrize(
+    ("task_type", "threshold", "message"),
+    [
+        ("classification", "0.3", "=0.3 needs .* two labels, .* names one"),
+        ("classification", "no=0.3,yes=0.3", "needs .* of which it names one"),
+        (
+            "classification",
+            "maybe=0.3",
+            "labels of the model: no, yes. .*maybe",
+        ),
+        ("multilabel", "maybe=0.3", "labels of the model: no, yes. .*maybe"),
+        (
+            "regression",
+            "0.3",
+            "=0.3 is not supported by a model for regression",
+        ),
+    ],
+)
+def test_threshold_of_other_labels_is_an_error(
+    folder, task_type, threshold, message
+):
+    model_dir = save_own_model(folder, "review", task_type=task_type)
+    (folder / "a.csv").write_text(TABLES["a.csv"])
+    options = Predict(
+        model_dir=model_dir, input_file="a.csv", threshold=threshold
+    )
+    with pytest.raises(InputError, match=message):
+        predict.main(options)
 
 
 OBJECTS = [

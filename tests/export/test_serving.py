@@ -19,6 +19,7 @@ from official_bert.export.serving import squad_signatures, tflite
 from official_bert.inference.predictor import Predictor
 from official_bert.modeling.finetuning_models import build_model
 from official_bert.sources.heads import PoolingHead
+from official_bert.tasks.calibration import Calibration
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.squad.decoding import DecodingOptions
@@ -116,8 +117,13 @@ def squad_case(*decoding, is_short=False, pad_to="max"):
 
 
 CASES = {
-    "classification": text_case("classification", ("no", "yes", "ja")),
-    "multilabel": text_case("multilabel", ("no", "yes"), "windows", 0, "mean"),
+    "classification": text_case(
+        "classification", ("no", "yes", "ja"), calibration=Calibration(2.5)
+    ),
+    "multilabel": text_case(
+        *("multilabel", ("no", "yes"), "windows", 0, "mean"),
+        calibration=Calibration(thresholds=(0.45, 0.55)),
+    ),
     "regression": text_case(
         *("regression", (), "windows", 3, "max"),
         target_mean=7.0,

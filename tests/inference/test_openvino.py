@@ -24,6 +24,7 @@ from official_bert.inference.predictor import Predictor
 from official_bert.inference.trained_models import load_finetuned
 from official_bert.options import ConvertCheckpoint, ExtractFeatures, Predict
 from official_bert.sources.heads import PoolingHead
+from official_bert.tasks.calibration import Calibration
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.squad.decoding import DecodingOptions
@@ -40,7 +41,11 @@ ANSWERS = DecodingOptions(version_2_with_negative=True)
 # {name: (task, items)}; the model reads 16 tokens.
 CASES = {
     "classification": (
-        TextTask(task_type="classification", labels=("no", "yes", "ja")),
+        TextTask(
+            task_type="classification",
+            labels=("no", "yes", "ja"),
+            calibration=Calibration(2.5),
+        ),
         PAIRS,
     ),
     "windows": (

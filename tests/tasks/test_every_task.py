@@ -8,6 +8,7 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.modeling.finetuning_models import build_model
 from official_bert.sources.heads import PoolingHead
+from official_bert.tasks.calibration import Calibration
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.squad.task import SquadTask
@@ -38,6 +39,7 @@ def make(kind, **changes):
         ("text", {"labels": ("é", "1"), "metric": "matthews"}),
         ("text", {"long_documents": LongDocuments("windows", 7, "max")}),
         ("text", {"columns": TextColumns(("a", "b"), has_header=False)}),
+        ("text", {"calibration": Calibration(1.5, (0.5, 0.25))}),
         ("choice", {"long_documents": LongDocuments("head_tail")}),
         ("tagging", {"document_context": True}),
     ],
@@ -65,6 +67,8 @@ def test_task_is_restored_from_json(kind, fields):
         ("text", {"long_documents": {"mode": "cut"}}, "`mode` .*head_tail"),
         ("text", {"top": {"feature_layers": "first"}}, "`feature_layers`"),
         ("text", {"top": {"bilstm_size": 2**16}}, "`bilstm_size` .*65535"),
+        ("text", {"calibration": {"temperature": 0}}, "temperature above 0"),
+        ("text", {"calibration": {"thresholds": [0.5]}}, "one for each label"),
         ("choice", {"num_choices": 2**31}, "`num_choices` .*65535"),
         ("tagging", {"document_context": 1}, "`document_context` .*bool"),
         ("tagging", {"token_column": -1}, "`token_column` .*0 and"),

@@ -123,12 +123,39 @@ def test_odd_labels_are_a_warning(caplog, train, dev, warning):
     ],
 )
 def test_predicting_a_single_class_is_a_warning(caplog, task, answers, message):
-    reporting.warn_of_one_class("dev", task, task.predictions(answers))
+    predictions = task.predictions(answers)
+    examples = [TAGGED] if task.kind == "tagging" else texts("b", "a")
+    reporting.warn_of_one_class("dev", task, predictions, examples)
     assert len(caplog.records) == (message is not None)
     if message:
         assert re.search(f"dev: {message}", caplog.text)
-        is_text = isinstance(task, TextTask)
-        assert ("--class_weights=balanced" in caplog.text) == is_text
+        assert "train for more steps" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("task", "answer", "labels", "hint"),
+    [
+        (text_task(), [0.9, 0.1], "aaaaab", "--threshold=b=0.2"),
+        (text_task(labels=("a", "b", "c")), [0.9, 0, 0.1], "aaaaaac", None),
+        (
+            text_task("multilabel"),
+            [0.1, 0.2],
+            ["", "a", "b"],
+            "--threshold=0.2",
+        ),
+        (text_task(labels=("a", "a b")), [0.9, 0.1], "a" * 6, "'--thr.*=a b="),
+    ],
+)
+def test_advice_for_rare_classes_is_weights_and_a_threshold(
+    caplog, task, answer, labels, hint
+):
+    predictions = task.predictions([np.array(answer)] * len(labels))
+    examples = texts(*labels)
+    reporting.warn_of_one_class("dev", task, predictions, examples)
+    assert "train with --class_weights=balanced" in caplog.text
+    assert ("--threshold" in caplog.text) == (hint is not None)
+    assert re.search(hint or "", caplog.text)
+    assert "more steps" not in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -414,3 +414,14 @@ def test_pretraining_on_other_data_or_for_another_loss_is_an_error(tmp_path):
     )
     expected = pretraining_runs.run(folder, "new", do_train=True, **changes)
     assert_same_weights(output, expected)
+
+
+def test_resumed_training_removes_the_calibration_of_earlier_weights(folder):
+    path = folder / "out" / "task.json"
+    content = read_json(path)
+    content["calibration"]["temperature"] = 2.0
+    path.write_text(json.dumps(content))
+    train(folder)  # No step is left.
+    assert read_json(path) == content
+    train(folder, num_train_epochs=0.6)
+    assert read_json(path)["calibration"]["temperature"] == 1.0

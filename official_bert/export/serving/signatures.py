@@ -144,8 +144,8 @@ class TextSignatures(TaskSignatures):
         classes: [B, C], the names of the classes.
         probabilities: [B, C].
         label: [B], the most probable class, in classification.
-        labels: [B, C], in multi-label classification: the classes with a
-            probability of at least 0.5, then "".
+        labels: [B, C], in multi-label classification: the classes whose
+            probability reaches their threshold, then "".
     """
 
     def logits(self, *inputs: Any) -> Any:
@@ -159,10 +159,14 @@ class TextSignatures(TaskSignatures):
         classes = tf.broadcast_to(names, tf.shape(logits))
         if self.task.task_type == "multilabel":
             probabilities = tf.sigmoid(logits)
-            chosen = tf.ragged.boolean_mask(classes, probabilities >= 0.5)
+            is_chosen = probabilities >= tf.constant(
+                self.task.thresholds, tf.float32
+            )
+            chosen = tf.ragged.boolean_mask(classes, is_chosen)
             answer = {"labels": chosen.to_tensor("", shape=classes.shape)}
         else:
-            probabilities = tf.nn.softmax(logits)
+            temperature = self.task.calibration.temperature
+            probabilities = tf.nn.softmax(logits / temperature)
             best = tf.argmax(probabilities, axis=1)
             answer = {"label": tf.gather(names, best)}
         return {**answer, "classes": classes, "probabilities": probabilities}
