@@ -79,15 +79,18 @@ def measure(
 
 
 def _fit_classes(targets: np.ndarray, scores: np.ndarray) -> Fitted:
+    """Fits a temperature."""
     temperature = float(fit_temperature(targets, scores))
-    if temperature == 1.0:
-        return _not_fitted(
-            f"the best temperature is not between {1 / _MAX_TEMPERATURE} and "
-            f"{_MAX_TEMPERATURE}, for example because all predictions are right"
-        )
     by_row = _without_own_fold(fit_temperature, targets, scores)
-    metrics = _measure_classes(targets, scores, by_row)
+    after = with_temperature(scores, by_row)
+    improves = _loss(targets, after) < _loss(targets, scores)
+    if temperature == 1.0 or not improves:
+        return _not_fitted(
+            "a temperature does not lower the cross-validated loss. This is "
+            "always the case if all predictions are right"
+        )
     _log(f"temperature {temperature:.4g}")
+    metrics = _measure_classes(targets, scores, by_row)
     return Fitted(Calibration(temperature), metrics)
 
 
@@ -162,6 +165,11 @@ def _logits(scores: np.ndarray) -> np.ndarray:
     """Returns the logits of scores, except for a constant in each row."""
     logits: np.ndarray = np.log(np.maximum(scores, np.finfo(np.float32).tiny))
     return logits
+
+
+def _loss(targets: np.ndarray, scores: np.ndarray) -> float:
+    """Returns the mean negative log-probability of the targets."""
+    return -float(np.mean(_logits(scores)[np.arange(len(targets)), targets]))
 
 
 def _without_own_fold(
