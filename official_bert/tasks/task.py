@@ -461,10 +461,7 @@ class Task(abc.ABC):
         """Returns the keys of `task.json` that describe the task."""
         values: dict[str, Any] = {"kind": self.kind}
         for name in self._saved_fields():
-            value: Any = getattr(self, name)
-            if hasattr(value, "_asdict"):
-                value = value._asdict()
-            values[name] = list(value) if isinstance(value, tuple) else value
+            values[name] = _as_json(getattr(self, name))
         return values | self.pooling_head.to_json()
 
     @classmethod
@@ -494,6 +491,12 @@ class Task(abc.ABC):
     def _saved_fields(cls) -> list[str]:
         names = [field.name for field in dataclasses.fields(cls)]
         return [name for name in names if name not in cls.not_saved]
+
+
+def _as_json(value: Any) -> Any:
+    if hasattr(value, "_asdict"):
+        return {name: _as_json(item) for name, item in value._asdict().items()}
+    return list(value) if isinstance(value, tuple) else value
 
 
 class Calibrated(NamedTuple):

@@ -433,7 +433,8 @@ class TextTask(Task):
         if is_multilabel and "" in given:
             given = dict.fromkeys(self.labels, given[""])
         message = ""
-        if not is_multilabel and (len(given), len(self.labels)) != (1, 2):
+        is_one_of_two = (len(given), len(self.labels)) == (1, 2)
+        if not is_multilabel and ("" in given or not is_one_of_two):
             message = "needs a model with two labels, of which it names one"
         elif unknown := given.keys() - {*self.labels}:
             message = (
