@@ -87,7 +87,10 @@ def _variant(run: "FinetuningRun") -> str:
 def write_results(run: "FinetuningRun", global_step: int) -> None:
     """Evaluates all development sets; writes and prints the metrics."""
     splits = run.task.data.splits("dev")
-    metrics = {split: evaluate(run, split, run.directory) for split in splits}
+    metrics = {
+        split: evaluate(run, split, record_dir=run.directory)
+        for split in splits
+    }
     mismatched = {split: metrics[split] for split in splits if split != "dev"}
     results = {"global_step": global_step, **metrics["dev"], **mismatched}
     main_results = reporting.original_results(results, run.task.main_metric)

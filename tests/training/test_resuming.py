@@ -289,7 +289,7 @@ def test_signal_in_the_last_evaluation_ends_a_run(folder, monkeypatch, changes):
         if len(record_dirs) == 2:
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(0.2)  # A thread records the signal.
-        return {"dev": {"accuracy": 0.5}}
+        return {"accuracy": 0.5}
 
     monkeypatch.setattr(evaluate, "evaluate", evaluate_model)
     modes = dict.fromkeys(("do_train", "do_eval", "do_predict"), True)
@@ -369,7 +369,7 @@ def test_checkpoint_is_evaluated_once(folder, monkeypatch):
 
     def evaluate_model(*_, **__):
         evaluated.append(int(weights(folder / "new")["global_step"]))
-        return {"dev": {"accuracy": 0.5}}
+        return {"accuracy": 0.5}
 
     monkeypatch.setattr(evaluate, "evaluate", evaluate_model)
     monkeypatch.setattr(evaluate.reporting, "write_summary", write_summary)
