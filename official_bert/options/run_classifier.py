@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 from typing import Any, TypeVar
 
 from official_bert.errors import InputError, listed
