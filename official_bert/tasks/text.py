@@ -281,12 +281,7 @@ class TextTask(Task):
         for example, (scores, rows) in enumerate(
             zip(answers, windows, strict=True)
         ):
-            chosen = [int(scores.argmax())]
-            if self.task_type == "multilabel":
-                chosen = (
-                    np.flatnonzero(scores >= self.thresholds).tolist() or chosen
-                )
-            for label in chosen:
+            for label in self._chosen(scores) or [int(scores.argmax())]:
                 name = self.labels[label] if self.labels else "score"
                 used = rows
                 if self.long_documents.pooling == "max":
@@ -316,17 +311,25 @@ class TextTask(Task):
         if self.task_type == "regression":
             return [float(scores[0]) for scores in answers]
         if self.task_type == "classification":
-            best = [(scores - self.thresholds).argmax() for scores in answers]
-            return [self.labels[index] for index in best]
+            return [self.labels[self._chosen(scores)[0]] for scores in answers]
         return [
-            [self.labels[i] for i in np.flatnonzero(scores >= self.thresholds)]
+            [self.labels[index] for index in self._chosen(scores)]
             for scores in answers
         ]
 
+    def _chosen(self, scores: np.ndarray) -> list[int]:
+        """Returns the indices of the predicted labels; of the number, [0]."""
+        if self.task_type == "multilabel":
+            chosen: list[int] = np.flatnonzero(
+                scores >= self.thresholds
+            ).tolist()
+            return chosen
+        return [int((scores - self.thresholds).argmax())]
+
     @functools.cached_property
     def thresholds(self) -> np.ndarray:
-        """The threshold of each label, [C]."""
-        default = (0.5,) * len(self.labels)
+        """The threshold of each label, [C]; in regression, [1]."""
+        default = (0.5,) * (len(self.labels) or 1)
         return np.array(self.calibration.thresholds or default)
 
     def wrong_answers(
