@@ -11,7 +11,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from official_bert.commands.finetune import finetune
     from official_bert.config import BertConfig
+    from official_bert.export.text_encoder import TextEncoder
     from official_bert.inference.embedder import Embedder
     from official_bert.inference.predictor import Predictor
     from official_bert.inputs.text_inputs import encode
@@ -25,8 +27,10 @@ __all__ = [
     "Embedder",
     "Predictor",
     "PretrainingModel",
+    "TextEncoder",
     "Tokenizer",
     "encode",
+    "finetune",
 ]
 
 _MODULES = {
@@ -35,8 +39,10 @@ _MODULES = {
     "Embedder": "inference.embedder",
     "Predictor": "inference.predictor",
     "PretrainingModel": "modeling.pretraining_model",
+    "TextEncoder": "export.text_encoder",
     "Tokenizer": "tokenization",
     "encode": "inputs.text_inputs",
+    "finetune": "commands.finetune",
 }
 
 

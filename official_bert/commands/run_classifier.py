@@ -29,18 +29,24 @@ if TYPE_CHECKING:
 _Options = TypeVar("_Options", bound=RunClassifier)
 
 
-def main(options: RunClassifier) -> None:
-    """Trains, evaluates, predicts and exports, as requested by the flags."""
+def main(options: RunClassifier) -> str:
+    """Trains, evaluates, predicts and exports, as requested by the flags.
+
+    Returns the directory of the model; of the best one with --sweep.
+    """
     # First, so that errors in the data do not wait for TensorFlow.
     options, rows = resolve(options)
     with cli.quiet_imports():
         from official_bert.export import serving
         from official_bert.inference import trained_models
 
-    task = run(options, rows) if options.used_splits else None
+    task, directory = None, options.output_dir
+    if options.used_splits:
+        task, directory = run(options, rows)
     if options.do_export:
         finetuned = trained_models.load_finetuned(options.output_dir)
         serving.export_run(finetuned, options, task)
+    return directory
 
 
 def resolve(options: _Options) -> tuple[_Options, Sequence[Row]]:
@@ -56,11 +62,11 @@ def resolve(options: _Options) -> tuple[_Options, Sequence[Row]]:
     return own_texts.fit_max_seq_length(options, rows), rows
 
 
-def run(options: RunClassifier, rows: Sequence[Row]) -> "Task":
+def run(options: RunClassifier, rows: Sequence[Row]) -> tuple["Task", str]:
     """Fine-tunes once or, with --sweep, with all combinations of values.
 
     With --folds, a model for each fold is fine-tuned before. Returns the task,
-    with its data.
+    with its data, and the directory of the (best) model.
     """
     with cli.quiet_imports():
         from official_bert import tasks
@@ -69,10 +75,9 @@ def run(options: RunClassifier, rows: Sequence[Row]) -> "Task":
     task = tasks.get(options, rows)
     options.download_weights()  # TF Hub modules contain theirs.
     if options.sweep:
-        sweep.run(task, options)
-    else:
-        if options.folds:
-            folds.run(task, options, rows)
-        finetune.finetune(task, options)
-        reporting.print_next_command(task, options)
-    return task
+        return task, sweep.run(task, options)
+    if options.folds:
+        folds.run(task, options, rows)
+    finetune.finetune(task, options)
+    reporting.print_next_command(task, options)
+    return task, options.output_dir

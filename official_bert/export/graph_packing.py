@@ -45,11 +45,12 @@ def pack(
     flat = [s.merge_dims(1, -1) if s.shape.rank > 2 else s for s in segments]
     ids_a, ids_b = [*flat, flat[0][:, :0]][:2]
     a, b = ids_a.row_lengths(), ids_b.row_lengths()
-    num_ends = tf.minimum(b, 1)
-    if ends_empty and len(segments) == 2:
-        num_ends = tf.ones_like(b)
+    always_ends = ends_empty and len(segments) == 2
+    num_ends = tf.ones_like(b) if always_ends else tf.minimum(b, 1)
     room = tf.maximum(tf.cast(seq_length, tf.int64) - 2 - num_ends, 0)
     a, b = _truncated_lengths(a, b, room)
+    if not always_ends:  # Truncation may have left nothing of B.
+        num_ends = tf.minimum(b, 1)
     cls, sep = (tf.fill([ids_a.nrows(), 1], id_) for id_ in special_ids)
     end = _head(tf.RaggedTensor.from_tensor(sep), num_ends)
     ids = tf.concat([cls, _head(ids_a, a), sep, _head(ids_b, b), end], axis=1)

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from absl import logging
 
-from official_bert.errors import InputError, quoted
+from official_bert.errors import InputError, listed, quoted
 from official_bert.inference import explanations
-from official_bert.io import files
+from official_bert.io import files, frames
 from official_bert.options import Predict
 from official_bert.sources import pretrained, task_file
 from official_bert.sources.formats.huggingface import files as huggingface_files
@@ -22,6 +23,7 @@ from official_bert.tasks.documents import (
 )
 from official_bert.tasks.engines import Engine
 from official_bert.tasks.task import FinetunedModel, Input
+from official_bert.tasks.text import TextExample
 
 
 class Predictor:
@@ -56,6 +58,7 @@ class Predictor:
         self.task = finetuned.task.with_tokenizer(finetuned.tokenizer)
         self.tokenizer = finetuned.tokenizer
         self.max_seq_length = finetuned.max_seq_length
+        self.output_dir = ""  # The run directory, if `from_dir` loaded one.
         self._has_warned = False  # About truncated texts.
         self._batch_size = batch_size
         self._engine = engine or self._keras_engine(finetuned.model)
@@ -96,9 +99,11 @@ class Predictor:
             engine_choice.EngineChoice(engine, precision, explain),
             directory,
         )
-        return cls(
+        predictor = cls(
             finetuned, batch_size=batch_size, engine=loaded, explain=explain
         )
+        predictor.output_dir = directory
+        return predictor
 
     @classmethod
     def from_pretrained(
@@ -160,10 +165,10 @@ class Predictor:
             raise InputError(
                 f"`chunk_size` must be at least 1. Received: {chunk_size}."
             )
-        if hasattr(items, "columns"):  # Iteration would yield their names.
+        if frames.is_frame(items):
             raise InputError(
                 "`items` must not be a DataFrame. Pass a column, such as "
-                'df["text"], or df.to_dict("records") for a model with columns.'
+                'df["text"], or call `frame(df)` for a model with columns.'
             )
         if self._is_row(items):
             raise InputError(
@@ -176,11 +181,54 @@ class Predictor:
                 "`items` must be a list of inputs, such as [text]. Received: "
                 f"{quoted(items)}."
             )
+        if frames.is_column(items):
+            items = map(frames.plain, items)
         examples = (
             self.parse(item, f"items[{n}]") for n, item in enumerate(items)
         )
+        num_empty = 0
         while chunk := list(itertools.islice(examples, chunk_size)):
+            texts = [e.texts for e in chunk if isinstance(e, TextExample)]
+            num_empty += sum(not "".join(pair).strip() for pair in texts)
             yield from self.answer(chunk)
+        if num_empty:
+            logging.warning(
+                f"Empty texts: {num_empty}. Their predictions are meaningless"
+            )
+
+    def frame(self, df: Any, prefix: str = "") -> Any:
+        """Returns a copy of a DataFrame with a column for each part of answers.
+
+        ```
+        predictor.frame(df)  # df, label and its probability
+        ```
+
+        Args:
+            df: A pandas or polars DataFrame with the columns of the training
+                data. Missing texts are empty.
+            prefix: The start of the names of the new columns.
+
+        Raises:
+            InputError: A row is invalid, or `df` has a new column already.
+        """
+        if not frames.is_frame(df):
+            raise InputError(
+                f"`df` must be a pandas or polars DataFrame. Received: "
+                f"{quoted(df)}. Call the predictor with a list."
+            )
+        columns: dict[str, list[Any]] = {}
+        for answer in self.stream(frames.rows_of(df, "df")):
+            for name in answer.keys() & {"label", "choice"}:
+                scores = answer.pop("probabilities")
+                answer["probability"] = scores[answer[name]]
+            for name, value in answer.items():
+                columns.setdefault(prefix + name, []).append(value)
+            if taken := sorted(columns.keys() & {*map(str, df.columns)}):
+                raise InputError(
+                    f"`df` has the columns {listed(taken)} already. Rename "
+                    'them, or pass a prefix, such as prefix="predicted_".'
+                )
+        return frames.with_columns(df, columns) if columns else df
 
     def _is_row(self, items: Any) -> bool:
         """Whether items are a row of a DataFrame.

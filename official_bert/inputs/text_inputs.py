@@ -92,10 +92,7 @@ def encode(
             "Tokenizer.from_pretrained(name). Received: "
             f"{quoted(tokenizer)}."
         )
-    if max_seq_length < 3:
-        raise InputError(
-            f"`max_seq_length` must be at least 3. Received: {max_seq_length}."
-        )
+    require_length(max_seq_length)
     if padding not in ("longest", "max_length"):
         raise InputError(
             "`padding` must be 'longest' or 'max_length'. Received: "
@@ -112,6 +109,14 @@ def encode(
     if padding == "longest":
         length = max(map(row_length, rows), default=2)
     return pad_batch(text_schema(length), rows, length, len(rows))
+
+
+def require_length(max_seq_length: int) -> None:
+    """Raises `InputError` unless [CLS], a token and [SEP] fit."""
+    if max_seq_length < 3:
+        raise InputError(
+            f"`max_seq_length` must be at least 3. Received: {max_seq_length}."
+        )
 
 
 def as_pairs(texts: Any) -> list[Sequence[str]]:

@@ -118,10 +118,7 @@ def _parse(options_class: type[Options], argv: list[str]) -> list[str]:
     try:
         return flags.FLAGS(argv)
     except flags.UnrecognizedFlagError as error:
-        names: list[str] = []
-        for name, field in options_class.fields().items():
-            names += filter(None, [field.metadata["alias"], name])
-        message = unknown_flag(error.flagname, names)
+        message = unknown_flag(error.flagname, [*flag_names(options_class)])
     except flags.IllegalFlagValueError as error:
         message = _illegal_value(str(error), options_class)
     except flags.Error as error:
@@ -135,6 +132,15 @@ def _illegal_value(message: str, options_class: type[Options]) -> str:
     if match and (field := options_class.fields().get(match[2])):
         return f"{match[1]} must be {VALUES[plain_type(field.type)]}."
     return f"{message}. See --help=all for all flags."
+
+
+def flag_names(options_class: type[Options]) -> dict[str, str]:
+    """Returns {flag: option}; an alias is before the name of its option."""
+    names: dict[str, str] = {}
+    for name, field in options_class.fields().items():
+        flags_of_option = filter(None, [field.metadata["alias"], name])
+        names |= dict.fromkeys(flags_of_option, name)
+    return names
 
 
 def unknown_flag(name: str, names: Sequence[str]) -> str:

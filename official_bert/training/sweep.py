@@ -28,7 +28,7 @@ Runs = Sequence[tuple[Setting, RunClassifier]]
 _REPETITIONS = ("seed", "fold")
 
 
-def run(task: Task, options: RunClassifier) -> None:
+def run(task: Task, options: RunClassifier) -> str:
     """Runs every combination of `--sweep` and writes a table of the results.
 
     Each run is a process of its own, so that its memory is freed and its
@@ -36,7 +36,7 @@ def run(task: Task, options: RunClassifier) -> None:
     finished run is not repeated, but missing predictions and plots are added.
     `sweep.tsv` has a line for each combination, aggregated over seeds, best
     first; `sweep.json` has all results. An `InputError` at the end lists the
-    runs that failed.
+    runs that failed. Returns the directory of the best run.
     """
     # This checks all values before the first run.
     runs = [(s, run_options(s, options)) for s in combinations(options)]
@@ -52,6 +52,7 @@ def run(task: Task, options: RunClassifier) -> None:
         [best_options] = [o for setting, o in runs if setting == best]
         reporting.print_next_command(task, best_options)
     require_no_failures(runs, failures)
+    return str(best_options.output_dir)
 
 
 def complete(task: Task, runs: Runs, failures: list[str]) -> Iterator[Result]:

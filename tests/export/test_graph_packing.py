@@ -46,7 +46,7 @@ def test_pack_equals_tensorflow_text(num_segments, seq_length):
     np.testing.assert_array_equal(list(packed.values()), [ids, mask, types])
 
 
-@pytest.mark.parametrize("seq_length", [5, 7, 8, 15, 30])
+@pytest.mark.parametrize("seq_length", [3, 4, 5, 7, 8, 15, 30])
 def test_pack_equals_the_inputs_of_training(seq_length):
     a, b = random_segments(seq_length, 2)
 

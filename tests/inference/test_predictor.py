@@ -3,16 +3,18 @@
 import json
 import operator
 import shutil
-import types
 
 import numpy as np
+import polars
 import pytest
 from support import recorded, tiny
+from support.frames import PandasColumn, PandasFrame
 
 from official_bert.commands import run_classifier
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
+from official_bert.io.frames import rows_of
 from official_bert.modeling.finetuning_models import build_model
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.squad.decoding import DecodingOptions
@@ -74,31 +76,57 @@ def test_answers_equal_those_of_do_predict(trained):
     assert [int(a["label"]) for a in found] == [*expected.argmax(axis=1)]
 
 
-class Series:
-    """The parts of a pandas Series that matter here."""
-
-    def __init__(self, values):
-        self.index, self.to_dict = list(values), lambda: values
-
-    def __iter__(self):
-        return iter(self.to_dict().values())
-
-
 def test_items_must_be_a_list_or_an_array(predictor):
     for items in ("good", b"good", {"text_a": "good"}, None, 5):
         with pytest.raises(InputError, match="`items` must be a list"):
             predictor(items)
-    table = types.SimpleNamespace(columns=["text"])
-    with pytest.raises(InputError, match=r'a column, such as df\["text"\]'):
-        predictor(table)
     # pandas has one type for rows and columns.
-    row, column = Series({"text": "good", "label": 1}), Series({0: "good"})
+    row = PandasColumn({"text": "good", "label": 1})
     with pytest.raises(InputError, match=r"Pass \[row\.to_dict\(\)\]"):
         predictor(row)
-    assert predictor(column) == predictor(["good"])
     pairs = np.array([["good cat", "bad dog"], ["red sun", "rain"]])
     for array in (pairs, pairs[0]):
         assert predictor(array) == predictor(array.tolist())
+
+
+@pytest.mark.parametrize("kind", [polars.DataFrame, PandasFrame])
+def test_frame_adds_the_label_and_its_probability(predictor, kind, caplog):
+    texts = ["good cat", "bad dog", None]
+    df = kind({"n": [1, 2, 3], "text": texts})
+    answers = predictor(["good cat", "bad dog", ""])
+    assert predictor(df["text"]) == answers
+    found = predictor.frame(df)
+    assert rows_of(found, "df") == [
+        {
+            "n": n,
+            "text": text or "",
+            "label": answer["label"],
+            "probability": max(answer["probabilities"].values()),
+        }
+        for n, text, answer in zip([1, 2, 3], texts, answers, strict=True)
+    ]
+    assert caplog.text.count("Empty texts: 1.") == 3
+    assert [*df.columns] == ["n", "text"]
+    assert predictor.frame(kind({"text": []})).columns == ["text"]
+    with pytest.raises(InputError, match=r'a column, such as df\["text"\]'):
+        predictor(df)
+    with pytest.raises(InputError, match=r"has the columns label, prob"):
+        predictor.frame(found)
+    again = predictor.frame(found, prefix="new_")
+    assert [*again.columns][-2:] == ["new_label", "new_probability"]
+    with pytest.raises(InputError, match=r"`df` must be .*\['good'\]"):
+        predictor.frame(["good"])
+
+
+def test_frame_has_all_parts_of_the_answers_of_other_tasks(tokenizer):
+    task = TextTask(task_type="multilabel", labels=("no", "yes"))
+    predictor = make_predictor(task, tokenizer)
+    found = predictor.frame(polars.DataFrame({"text": ["good", "bad dog"]}))
+    answers = predictor(["good", "bad dog"])
+    assert found.drop("text").to_dicts() == [
+        {**answer, "probabilities": pytest.approx(answer["probabilities"])}
+        for answer in answers
+    ]
 
 
 def test_from_pretrained_also_loads_a_run_directory(trained):

@@ -73,7 +73,7 @@ def run_code(tmp_path, monkeypatch):
 
 
 def run(options):
-    sweep.run(tasks.get(options), options)
+    return sweep.run(tasks.get(options), options)
 
 
 def write_file(folder, name, text):
@@ -193,9 +193,9 @@ if len(list(output.parent.glob("*/eval_results.json"))) == 5:
     with pytest.raises((KeyboardInterrupt, SystemExit)):
         run(options)
     assert len(started_flags()) == 5
-    run(options)
-    best = f"{options.output_dir}/learning_rate=5e-05,train_batch_size=16,"
-    assert f"--model_dir={best}seed=3 " in capsys.readouterr().out
+    best = f"{options.output_dir}/learning_rate=5e-05,train_batch_size=16"
+    assert run(options) == f"{best},seed=3"
+    assert f"--model_dir={best},seed=3 " in capsys.readouterr().out
     directories = {flag for flags in started_flags() for flag in flags}
     directories = {f for f in directories if f.startswith("--output_dir")}
     assert len(started_flags()) == len(directories) == 2 * 2 * 3

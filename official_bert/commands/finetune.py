@@ -1,0 +1,110 @@
+"""Fine-tunes from Python, like `run_classifier.py` from the command line."""
+
+import contextlib
+import json
+import os
+import signal
+import tempfile
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from official_bert.commands import run_classifier
+from official_bert.errors import InputError
+from official_bert.io import files, frames
+from official_bert.options import RunClassifier, cli
+
+if TYPE_CHECKING:
+    from official_bert.inference.predictor import Predictor
+
+# Flags whose values may also be data in memory.
+_TABLES = ("train_file", "dev_file", "test_file")
+
+
+def finetune(
+    model: Any, data: Any, text: Any = None, label: Any = None, **options: Any
+) -> "Predictor":
+    """Fine-tunes a model on your own data; returns its `Predictor`.
+
+    ```
+    predictor = finetune("bert_tiny_demo", df, text="review", label="stars")
+    predictor(["A film to remember."])
+    ```
+
+    This is `run_classifier.py`: the checks, the messages, the results that it
+    prints and the files in `predictor.output_dir` are the same.
+
+    Args:
+        model: The value of `--model`.
+        data: A pandas or polars DataFrame, an iterable of dicts, or a value of
+            `--train_file`. None, NaN and NA are empty cells.
+        text: The value of `--text_column`. By default, it is detected.
+        label: The value of `--label_column`, or a list of columns. By default,
+            it is detected.
+        options: Other flags, such as `num_train_epochs=5`. `dev_file` and
+            `test_file` may be data frames, too. Without `output_dir`, the files
+            are in a temporary directory, which is removed when the `Predictor`
+            is no longer used.
+
+    Raises:
+        InputError: A flag, or the data, cannot be used. Rows are counted from
+            1: `train_file.jsonl:3`.
+        KeyboardInterrupt: Ctrl-C was pressed. If `output_dir` is given, the
+            same call resumes the training.
+    """
+    # Under the names of their flags, to find options that are given twice.
+    given = [("model", model), ("train_file", data), ("text_column", text)]
+    given += [("label_column", label), *options.items()]
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(
+            tempfile.TemporaryDirectory(
+                prefix="official_bert_", ignore_cleanup_errors=True
+            )
+        )
+        try:
+            values = _values(given, folder)
+            values.setdefault("output_dir", os.path.join(folder, "out"))
+            directory = run_classifier.main(RunClassifier(**values))
+        except InputError as error:
+            message = str(error).replace(os.path.join(folder, ""), "")
+            raise type(error)(message) from None
+        except SystemExit as stopped:
+            if stopped.code == 128 + signal.SIGINT:
+                raise KeyboardInterrupt from None
+            raise
+        from official_bert.inference.predictor import Predictor
+
+        predictor = Predictor.from_dir(directory)
+        weakref.finalize(predictor, stack.pop_all().close)
+    return predictor
+
+
+def _values(given: list[tuple[str, Any]], folder: str) -> dict[str, Any]:
+    """Returns {option: value} of flags; writes data in memory to files."""
+    names = cli.flag_names(RunClassifier)
+    values: dict[str, Any] = {}
+    for flag, value in given:
+        if flag not in names:
+            raise InputError(cli.unknown_flag(flag, [*names]))
+        if value is None:
+            continue
+        if names[flag] in values:
+            raise InputError(f"--{flag} is given twice. Omit one.")
+        values[names[flag]] = _value(flag, value, folder)
+    return values
+
+
+def _value(flag: str, value: Any, folder: str) -> Any:
+    """Returns the value of a flag for an argument."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    is_list = isinstance(value, list | tuple)
+    if is_list and value and all(isinstance(item, str) for item in value):
+        return ",".join(value)
+    if flag not in _TABLES or isinstance(value, str):
+        return frames.plain(value)
+    path = os.path.join(folder, f"{flag}.jsonl")
+    rows = frames.rows_of(value, "data" if flag == "train_file" else flag)
+    # Dates and decimal numbers are texts, as those in Parquet files.
+    lines = (json.dumps(row, default=str) + "\n" for row in rows)
+    files.write_text(path, "".join(lines))
+    return path

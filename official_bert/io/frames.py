@@ -1,0 +1,72 @@
+"""Tables in memory: data frames and lists of dicts.
+
+pandas and polars are recognized by their methods, and not imported.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from official_bert.errors import InputError, listed, quoted
+
+
+def is_frame(data: Any) -> bool:
+    """Whether this is a DataFrame of polars or pandas."""
+    return hasattr(data, "iter_rows") or hasattr(data, "itertuples")
+
+
+def is_column(data: Any) -> bool:
+    """Whether this is a Series of polars or pandas."""
+    return hasattr(data, "to_list")
+
+
+def rows_of(data: Any, name: str) -> list[dict[str, Any]]:
+    """Returns the rows of a data frame or of an iterable of dicts.
+
+    Cells become Python values, see `plain`. Raises `InputError`, which calls
+    the data `name`, if columns have equal names, or for other data.
+    """
+    if is_frame(data):
+        columns = [*map(str, data.columns)]
+        if len({*columns}) < len(columns):
+            raise InputError(
+                f"The columns of `{name}` must have different names. Received: "
+                f"{listed(columns)}. Rename one."
+            )
+        rows = (
+            data.iter_rows()  # polars
+            if hasattr(data, "iter_rows")
+            else data.itertuples(index=False, name=None)
+        )
+        data = (dict(zip(columns, cells, strict=True)) for cells in rows)
+    is_one = isinstance(data, str | bytes | Mapping)
+    items = None if is_one or not isinstance(data, Iterable) else [*data]
+    if items is None or not all(isinstance(item, Mapping) for item in items):
+        raise InputError(
+            f"`{name}` must be a pandas or polars DataFrame, or a list of "
+            f'dicts such as {{"text": "Good.", "label": "positive"}}. '
+            f"Received: {quoted(data if items is None else items)}."
+        )
+    return [{str(key): plain(row[key]) for key in row} for row in items]
+
+
+def plain(cell: Any) -> Any:
+    """Returns a cell as a Python value.
+
+    A missing value (None, NaN, NaT, NA) is an empty text, as in a CSV file.
+    Scalars of NumPy and TensorFlow become numbers and texts, arrays lists.
+    """
+    for method in ("numpy", "tolist"):
+        if hasattr(cell, method):
+            cell = getattr(cell, method)()
+    if isinstance(cell, bytes):
+        return cell.decode("utf-8", "ignore")
+    # Missing values differ from themselves, except that this is NA for NA.
+    is_missing = cell is None or (cell != cell) is not False
+    return "" if is_missing else cell
+
+
+def with_columns(frame: Any, columns: Mapping[str, list[Any]]) -> Any:
+    """Returns a copy of a data frame with more columns."""
+    if hasattr(frame, "hstack"):
+        return frame.hstack(type(frame)(columns))
+    return frame.assign(**columns)

@@ -1,0 +1,143 @@
+"""`official_bert.finetune` does what `run_classifier.py` does."""
+
+import csv
+import gc
+import pathlib
+import signal
+import sys
+import tempfile
+
+import polars
+import pytest
+from support import review_runs
+from support.frames import PandasFrame
+from support.run_outputs import read_json
+
+import official_bert
+from official_bert.commands import run_classifier
+from official_bert.errors import InputError
+from official_bert.options import RunClassifier
+from official_bert.training import loop
+
+ROWS = [
+    {"review": text, "stars": 4 + label}
+    for text, label in review_runs.sentences(60, 1)
+]
+ROWS[7]["review"] = None
+UNLABELLED = [*ROWS, {"review": "good film", "stars": float("nan")}]
+COLUMNS = {name: [row[name] for row in ROWS] for name in ROWS[0]}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Files of a model, and an empty directory for temporary files."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    return review_runs.write(tmp_path)
+
+
+def flags(folder):
+    return {
+        "bert_config_file": folder / "bert_config.json",
+        "vocab_file": folder / "vocab.txt",
+        "num_train_epochs": 2,
+        "learning_rate": 1e-3,
+        "dev_share": 0.25,
+    }
+
+
+def finetune(folder, data, **options):
+    columns = {"text": "review", "label": "stars"}
+    return official_bert.finetune(
+        None, data, **{**columns, **flags(folder), **options}
+    )
+
+
+def temporary(folder):
+    return [*(folder / "temporary").iterdir()]
+
+
+def file_names(output):
+    names = {path.name for path in output.rglob("*.*")}
+    return {name for name in names if "tfevents" not in name}
+
+
+@pytest.mark.slow
+def test_all_kinds_of_data_give_the_results_of_the_command(folder):
+    path = folder / "reviews.csv"
+    with open(path, "w", newline="") as file:
+        table = csv.DictWriter(file, ROWS[0])  # Writes None as an empty cell.
+        table.writeheader()
+        table.writerows(ROWS)
+    given = {"train_file": path, "output_dir": folder / "out", **flags(folder)}
+    of_command = {
+        name: str(value) if isinstance(value, pathlib.Path) else value
+        for name, value in given.items()
+    }
+    run_classifier.main(
+        RunClassifier(
+            **of_command, text_a_column="review", label_column="stars"
+        )
+    )
+    expected = read_json(folder / "out" / "eval_results.json")
+    assert expected["per_class"].keys() == {"4", "5"}
+    frames = [polars.DataFrame(COLUMNS), PandasFrame(COLUMNS)]
+    for number, data in enumerate([path, iter(ROWS), *frames]):
+        output = folder / f"out{number}"
+        predictor = finetune(folder, data, output_dir=output)
+        assert predictor.output_dir == str(output)
+        assert read_json(output / "eval_results.json") == expected
+        assert file_names(output) == file_names(folder / "out")
+    [answer] = predictor(["good film"])
+    assert answer["label"] in ("4", "5")
+    assert type(answer["probabilities"]["4"]) is float
+
+
+@pytest.mark.slow
+def test_temporary_directory_is_removed_with_the_predictor(folder):
+    dev = polars.DataFrame(COLUMNS)[:20]
+    predictor = finetune(folder, ROWS, dev_file=dev, dev_share=None)
+    directory = pathlib.Path(predictor.output_dir)
+    assert directory.is_relative_to(temporary(folder)[0])
+    scores = read_json(directory / "eval_results.json")["per_class"].values()
+    assert sum(score["support"] for score in scores) == 20
+    del predictor
+    gc.collect()
+    assert temporary(folder) == []
+
+
+@pytest.mark.slow
+def test_ctrl_c_is_a_keyboard_interrupt(folder, monkeypatch):
+    # The loop exits so after it has saved a checkpoint.
+    status = 128 + signal.SIGINT
+    monkeypatch.setattr(loop, "train", lambda *_: sys.exit(status))
+    with pytest.raises(KeyboardInterrupt):
+        finetune(folder, ROWS)
+    assert temporary(folder) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"lr": 1e-3}, "no flag --lr. Did you mean --learning_rate?"),
+        ({"epochs": 1}, "Did you mean --num_train_epochs?"),
+        ({"text_column": "review"}, "--text_column is given twice"),
+        ({"text_a_column": "review"}, "--text_a_column is given twice"),
+        ({"train_file": "a.csv"}, "--train_file is given twice"),
+        ({"num_train_epochs": "3"}, "--num_train_epochs=3 must be a number"),
+        ({"label": "star"}, "--label_column.*Did you mean 'stars'?"),
+        (
+            {"data": UNLABELLED},
+            "^train_file.jsonl:61: .*'stars' must not be em",
+        ),
+        ({"data": []}, "^train_file.jsonl: must contain examples"),
+        ({"data": 7}, "`data` must be a pandas or polars DataFrame"),
+        ({"dev_file": {"review": []}}, "`dev_file` must be a pandas or"),
+        ({"label": ["review", "stars"]}, "^--text_column=review must differ"),
+    ],
+)
+def test_errors_are_those_of_the_command(folder, options, message):
+    options = {"data": ROWS, **options}
+    with pytest.raises(InputError, match=message):
+        finetune(folder, **options)
+    assert temporary(folder) == []
