@@ -56,6 +56,7 @@ MAY_IMPORT_TENSORFLOW = "official_bert/io/files.py"
 IMPORTED_ON_FIRST_USE = {
     "official_bert/metrics/classification.py",
     "official_bert/metrics/regression.py",
+    "official_bert/metrics/ranking.py",
     "official_bert/plots/figures.py",
     "official_bert/plots/training_curves.py",
 }

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from official_bert.modeling.losses import LOSSES
+from official_bert.modeling.losses import EMBEDDING_LOSSES, LOSSES
 from official_bert.sources.heads import Head
 from official_bert.tasks import engines
 from official_bert.tasks.task import Features, Logits
@@ -16,7 +16,9 @@ class Outputs(NamedTuple):
     """The outputs of a model for N features."""
 
     logits: Logits
-    losses: np.ndarray  # float64 [N], the sum of each feature's losses.
+    # float64 [N], the sum of each feature's losses. Losses that need the whole
+    # batch are 0, with the weight 0.
+    losses: np.ndarray
     weights: np.ndarray  # float64 [N], the sum of the weights of these losses.
 
 
@@ -93,6 +95,9 @@ class Forward:
                 for name, values in batch.items()
             }
         logits = self.model(batch, training=False)
+        if self.head.loss in EMBEDDING_LOSSES:
+            zeros = tf.zeros(tf.shape(logits)[0])
+            return logits, zeros, zeros
         loss = LOSSES[self.head.loss]
         weights = loss.weights(batch)
         losses = loss.losses(logits, batch) * weights

@@ -296,6 +296,6 @@ class Predictor:
                 f"Up to {num_full} of {len(lengths)}",
                 self.max_seq_length,
                 ", the --max_seq_length used in training. For longer texts, "
-                "train with a larger one or, except in multiple choice, with "
+                "train with a larger one or, for texts with labels, with "
                 "--long_document=windows",
             )

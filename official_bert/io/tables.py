@@ -25,6 +25,8 @@ from official_bert.io.tsv import NumberedCells, log_once
 # in `OBJECTS`, JSON objects.
 OBJECTS = ("jsonl", "parquet", "arrow")
 FORMATS = ("tsv", "csv", "xlsx", *OBJECTS)
+# Lines of text, the cells of a column `text`: only for sentence embeddings.
+LINES = "txt"
 
 _DOUBLE_QUOTES = (
     'A cell that starts with a quote (") must end with one, and quotes inside '
@@ -305,7 +307,7 @@ def read(
     rows: Iterator[Row] = itertools.chain.from_iterable(
         _read(path, file_format) for path in paths
     )
-    if file_format not in OBJECTS:
+    if file_format not in (*OBJECTS, LINES):
         rows = name_columns(rows) if has_header else _equally_wide(rows)
     row = None
     for row in rows:
@@ -319,6 +321,9 @@ def _read(path: str, file_format: str) -> Iterator[Row]:
     files.require(path, "The table")
     if file_format == "jsonl":
         return _read_objects(path)
+    if file_format == LINES:
+        lines = ((n, line.strip()) for n, line in files.numbered_lines(path))
+        return (Row(path, n, {"text": s}, ["text"]) for n, s in lines if s)
     if file_format in OBJECTS:
         objects = binary_tables.read_objects(path, file_format)
         numbered_objects = enumerate(objects, start=1)

@@ -70,21 +70,25 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
             size = self._build_pooling_head()
         if not self.bert.built:
             self.bert.build()
+        self._build_output_layer(size)
+        self.built = True
+
+    def _build_output_layer(self, size: int) -> None:
+        """Creates the weights of the output layer on vectors [size]."""
         # Not a Dense layer, whose name would become part of the weights' names.
         with layers.name_scopes(self.kind.output_scope):
             self.output_weights = keras.Variable(
                 keras.initializers.TruncatedNormal(stddev=0.02),
-                shape=(num_outputs, size),
+                shape=(self.num_outputs, size),
                 name="output_weights",
             )
             self.output_bias = keras.Variable(
                 "zeros",
-                shape=(num_outputs,),
+                shape=(self.num_outputs,),
                 autocast=False,
                 name="output_bias",
             )
         self.dropout.build((None, size))
-        self.built = True
 
     def get_config(self) -> dict[str, Any]:
         config = {
@@ -225,6 +229,47 @@ class SpanModel(TokenClassifier):
     kind = heads.KINDS["question_answering"]
 
 
+@layers.serializable
+class SentenceEncoder(FinetuningModel):
+    """Turns texts into vectors of length 1 (Reimers and Gurevych, 2019).
+
+    There is no output layer. Inputs are [B, S], or [B, C, S] with C texts in
+    each example. Returns float32 [B, H] or [B, C, H]. `pooling` is "mean", over
+    all tokens including [CLS] and [SEP], or "cls", the vector of [CLS].
+    """
+
+    kind = heads.KINDS["encoder"]
+
+    def __init__(
+        self, config: BertConfig, pooling: str = "mean", **kwargs: Any
+    ) -> None:
+        self.pooling = pooling
+        super().__init__(config, 0, **kwargs)
+
+    def get_config(self) -> dict[str, Any]:
+        config = {**super().get_config(), "pooling": self.pooling}
+        del config["num_outputs"], config["pooling_head"]
+        return config
+
+    def _build_output_layer(self, size: int) -> None:
+        pass
+
+    def call(self, batch: dict[str, Any], training: Training = False) -> Any:
+        shape = ops.shape(batch["input_ids"])
+        flat = {n: ops.reshape(batch[n], (-1, shape[-1])) for n in _INPUTS}
+        x = ops.cast(self.encode(flat).sequence_output, "float32")
+        if self.pooling == "cls":
+            vectors = x[:, 0]
+        else:
+            vectors = mean_pooling(x, flat["input_mask"])
+        # Not by `ops.norm`, whose gradient is NaN for a text without tokens.
+        squares = ops.sum(ops.square(vectors), axis=-1, keepdims=True)
+        vectors = vectors * ops.rsqrt(ops.maximum(squares, 1e-24))
+        if len(shape) == 2:
+            return vectors
+        return ops.reshape(vectors, (-1, shape[1], vectors.shape[-1]))
+
+
 _MODELS: dict[str, type[FinetuningModel]] = {
     model.kind.name: model
     for model in (
@@ -232,6 +277,7 @@ _MODELS: dict[str, type[FinetuningModel]] = {
         ChoiceClassifier,
         TokenClassifier,
         SpanModel,
+        SentenceEncoder,
     )
 }
 
@@ -244,6 +290,8 @@ def build_model(
     `bert` is a layer to use instead of `Bert`, with the same arguments and
     outputs.
     """
+    if head.kind == SentenceEncoder.kind.name:
+        return SentenceEncoder(config, head.pooling, bert=bert)
     return _MODELS[head.kind](
         config, head.num_outputs, pooling_head=head.pooling_head, bert=bert
     )

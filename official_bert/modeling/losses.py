@@ -159,6 +159,71 @@ LOSSES = {
 }
 
 
+def ranking_losses(vectors: Any, batch: Batch, temperature: float) -> Any:
+    """Returns losses [B]: the cross-entropy of finding each text's own match.
+
+    The candidates are the second texts and all further ones, the negatives, of
+    the whole batch ("multiple negatives", Henderson et al., 2017; InfoNCE).
+    Candidates that are equal to the match, matches of an equal first text, and
+    missing texts are left out.
+
+    Args:
+        vectors: float32 [B, C, H], of length 1: a text, its match, negatives.
+        batch: `text_ids`, int [B, C], equal for equal texts; 0: no text.
+        temperature: The divisor of the cosines.
+    """
+    ids, size = batch["text_ids"], ops.shape(vectors)[0]
+    queries = ids[:, :1]
+
+    def in_one_row(columns: Any) -> Any:  # All matches, then all negatives.
+        return ops.reshape(ops.transpose(columns), (1, -1))
+
+    candidates = ops.transpose(vectors[:, 1:], (1, 0, 2))
+    candidates = ops.reshape(candidates, (-1, vectors.shape[-1]))
+    scores = ops.matmul(vectors[:, 0], ops.transpose(candidates)) / temperature
+    candidate_ids = in_one_row(ids[:, 1:])
+    # The first text that a candidate matches; 0 for negatives.
+    matched = [queries, ops.zeros_like(ids[:, 2:])]
+    matched = in_one_row(ops.concatenate(matched, axis=1))
+    left_out = (candidate_ids == ids[:, 1:2]) | (candidate_ids == 0)
+    left_out = left_out | (matched == queries)
+    own = ops.arange(size)
+    is_own = own[:, None] == ops.arange(ops.shape(scores)[1])[None]
+    scores = ops.where(left_out & ~is_own, -1e9, scores)
+    return cross_entropy(scores, own)
+
+
+def cosent_losses(vectors: Any, batch: Batch, temperature: float) -> Any:
+    """Returns [B], the CoSENT loss of the batch for each pair (Su, 2022).
+
+    It is log(1 + sum of exp((cosine_i - cosine_j) / temperature)) over all i
+    and j where pair i has a lower score, `label_ids` [B, 1], than pair j.
+    `vectors` are float32 [B, 2, H], of length 1.
+    """
+    scores = batch["label_ids"]
+    cosines = ops.sum(vectors[:, 0] * vectors[:, 1], axis=-1) / temperature
+    differences = cosines[:, None] - cosines[None]
+    is_lower = scores < ops.transpose(scores)
+    terms = ops.reshape(ops.where(is_lower, differences, -1e9), (-1,))
+    terms = ops.concatenate([ops.zeros_like(terms[:1]), terms])
+    return ops.broadcast_to(ops.logsumexp(terms), ops.shape(cosines))
+
+
+def cosine_losses(vectors: Any, batch: Batch, temperature: float) -> Any:
+    """Returns the squared errors [B] of the cosines; `label_ids` are [B, 1]."""
+    cosines = ops.sum(vectors[:, 0] * vectors[:, 1], axis=-1)
+    return squared_error(cosines, batch["label_ids"][:, 0])
+
+
+# {`loss` of a `Head`: (vectors [B, C, H], batch, temperature) -> losses [B]}.
+# These losses need the vectors of the whole batch.
+EMBEDDING_LOSSES = {
+    "ranking": ranking_losses,
+    "cosent": cosent_losses,
+    "cosine": cosine_losses,
+}
+
+
 def training_loss(
     kind: str, class_weights: Sequence[float] = (), smoothing: float = 0.0
 ) -> TaskLoss:

@@ -183,9 +183,9 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         on_resume="free",
     )
     task_type: str = choice(
-        "Own data: the type of the task. auto, the default with --train_file: "
-        "detected from the labels.",
-        "classification|multilabel|regression|auto",
+        "Own data: the type of the task. auto, the default for --train_file: "
+        "by the labels. embedding: vectors, from similar texts.",
+        "classification|multilabel|regression|auto|embedding",
         common=True,
         in_sweep=False,
     )
@@ -269,6 +269,21 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         "",
         in_sweep=False,
     )
+    pooling: str = choice(
+        "Embeddings: how the vectors of tokens become one vector. auto: as in "
+        "the model's sentence-transformers files, otherwise mean.",
+        "auto|mean|cls",
+        heading="Training",
+    )
+    temperature: float = option(
+        "Embeddings: the divisor of cosines in the losses.", 0.05, at_least=1e-3
+    )
+    score_loss: str = choice(
+        "Embeddings: the loss of pairs with scores. cosent: the order of the "
+        "cosines. cosine: their squared difference from the scores, scaled to "
+        "0 to 1.",
+        "cosent|cosine",
+    )
     sweep: str = option(
         "Train with each combination of values, such as "
         "learning_rate=5e-5,3e-5;seed=1..5, and write a table of results.",
@@ -284,6 +299,17 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
     def _check(self) -> None:
         super()._check()
         sweep_values.parse(self.sweep, type(self))  # Raises an InputError.
+        is_embedding = self.task_type == "embedding"
+        for name in ("pooling", "temperature", "score_loss"):
+            if self.is_set(name) and not is_embedding:
+                raise self.error(name, "needs --task_type=embedding. Add it.")
+        for name in ("folds", "fold", "weight_column", "label_smoothing"):
+            if self.is_set(name) and is_embedding:
+                raise self.error(name, "does not support embeddings. Omit it.")
+        if is_embedding and (self.is_tagging or not self.train_file):
+            message = "needs your own texts: use --train_file, and omit "
+            message += f"{self.flag('task_name')}."
+            raise self.error("task_type", message)
         if not self.train_file:
             if self.used_splits:
                 self.require("data_dir", existing_directory)
@@ -336,7 +362,11 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         if "train_file" not in self.given:
             return options
         train_file = str(options.train_file)
-        file_format = tables.format_of(files.named(train_file)[0])
+        first = files.named(train_file)[0]
+        file_format = tables.format_of(first)
+        is_lines = first.lower().removesuffix(".gz").endswith(".txt")
+        if is_lines and options.task_type == "embedding":
+            file_format = tables.LINES
         ending = os.path.splitext(train_file)[1].lower()
         is_other = not (file_format or options.task_name)
         if is_other or (options.is_tagging and ending in _CONVERT):
@@ -418,7 +448,7 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
     @property
     def has_own_texts(self) -> bool:
         """Whether the task is a table of the user's own texts."""
-        return self.resolved_task in tables.FORMATS
+        return self.resolved_task in (*tables.FORMATS, tables.LINES)
 
     def own_file(self, split: str) -> str:
         """Returns the user's `train`, `dev` or `test` file.

@@ -155,11 +155,16 @@ class Head:
     Attributes:
         kind: A key of `KINDS`.
         num_outputs: C, the number of outputs for each text, choice or token.
-        loss: A key of `modeling.losses.LOSSES`.
+        loss: A key of `modeling.losses.LOSSES` or, for sentence embeddings, of
+            `EMBEDDING_LOSSES`.
         pooling_head: The layers between BERT and the output layer.
+        pooling: For sentence embeddings: mean or cls.
+        temperature: For sentence embeddings: the divisor of cosines in losses.
     """
 
     kind: str
     num_outputs: int
     loss: str
     pooling_head: PoolingHead = NO_POOLING_HEAD
+    pooling: str = "mean"
+    temperature: float = 0.05

@@ -18,6 +18,7 @@ from official_bert.sources import checkpoint_paths
 _TYPES = {
     "kind": str,
     "task_type": str,
+    "pooling": str,
     "labels": tuple[str, ...],
     "max_seq_length": json_files.Count,
     "do_lower_case": bool,

@@ -12,9 +12,17 @@ from official_bert.options import RunClassifier
 from official_bert.options.run_classifier import TAGGING_NAMES
 from official_bert.sources import task_file
 from official_bert.sources.heads import PoolingHead
-from official_bert.tasks import choice, glue, own_texts, tagging, xnli
+from official_bert.tasks import (
+    choice,
+    embedding,
+    glue,
+    own_texts,
+    tagging,
+    xnli,
+)
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks.embedding import EmbeddingTask
 from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.task import Task
@@ -22,7 +30,8 @@ from official_bert.tasks.text import TextTask
 
 # {`kind` in `task.json`: the class of the task}.
 KINDS: dict[str, type[Task]] = {
-    task.kind: task for task in (TextTask, ChoiceTask, TaggingTask, SquadTask)
+    task.kind: task
+    for task in (TextTask, ChoiceTask, TaggingTask, SquadTask, EmbeddingTask)
 }
 
 # {value of `--task_name`: the function that makes the task}.
@@ -31,7 +40,7 @@ _MAKERS: dict[str, Callable[[RunClassifier], Task]] = {
     "xnli": xnli.make,
     "swag": choice.make_swag,
     **dict.fromkeys(TAGGING_NAMES, tagging.make),
-    **dict.fromkeys(tables.FORMATS, own_texts.make),
+    **dict.fromkeys((*tables.FORMATS, tables.LINES), own_texts.make),
     "choices": choice.make,
 }
 
@@ -49,8 +58,10 @@ def get(options: RunClassifier, rows: Sequence[Row] = ()) -> Task:
             f"{options.task_name!r}.{hint} tsv, csv, jsonl and choices are for "
             "your own data."
         )
-    if options.has_own_texts:
-        task: Task = own_texts.make(options, rows)
+    if options.task_type == "embedding":
+        task: Task = embedding.make(options, rows)
+    elif options.has_own_texts:
+        task = own_texts.make(options, rows)
     else:
         task = _MAKERS[options.resolved_task](options)
     if isinstance(task, TextTask | ChoiceTask):
@@ -58,7 +69,7 @@ def get(options: RunClassifier, rows: Sequence[Row] = ()) -> Task:
         long_documents = LongDocuments(mode, stride, options.window_pooling)
         task = dataclasses.replace(task, long_documents=long_documents)
     elif options.is_set("long_document"):
-        message = "does not support tagging. Omit it."
+        message = "is for texts with labels and multiple choice. Omit it."
         raise options.error("long_document", message)
     task = _with_metric_and_weights(task, options)
     head = PoolingHead(options.feature_layers, options.bilstm_units)

@@ -6,7 +6,7 @@ imported, so that errors in the data are reported at once.
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from absl import logging
 
@@ -26,6 +26,16 @@ CHOICE_COLUMN = re.compile(
 _WORD_OR_TAG = re.compile(r"tokens?|words?|(.*_)?tags?", re.IGNORECASE)
 # Header and columns are detected from this many examples.
 _SAMPLE_SIZE = 1000
+# Columns of similar texts, of texts that are not similar, and of similarities.
+_PAIRS_OF_COLUMNS = (
+    ("query", "positive"),
+    ("anchor", "positive"),
+    ("question", "answer"),
+    ("sentence1", "sentence2"),
+    ("text_a", "text_b"),
+)
+_NEGATIVE = re.compile(r"(hard_)?negative([ _-]?\d+)?", re.IGNORECASE)
+_SCORES = ("score", "similarity", "label")
 _PAIRS = " For pairs of texts, add --text_b_column."
 _COLUMN_PER_LABEL = (
     " For a 0 or 1 per label, list the columns, such as "
@@ -48,6 +58,8 @@ def detect_omitted(options: _Options) -> tuple[_Options, list[Row]]:
         return options, []
     split = options.used_splits[0]
     options, rows = _read_with_header(options, split)
+    if options.task_type == "embedding":
+        return _detect_pairs(options, rows, split)
     sample = rows[:_SAMPLE_SIZE]
     labels = sample[0].listed_columns(options.label_column)
     if options.text_a_column and options.text_a_column in labels:
@@ -68,6 +80,87 @@ def detect_omitted(options: _Options) -> tuple[_Options, list[Row]]:
         texts = {cell for cell in cells if isinstance(cell, str)}
         if not size_of(cells):
             _warn_of_lists(texts, ";|/", "")
+    flags = flags_of_columns(options)
+    return options, [row._replace(flags=flags) for row in rows]
+
+
+class PairColumns(NamedTuple):
+    """The columns of a table for sentence embeddings."""
+
+    text: str
+    match: str | None  # A similar text; None: there are only single texts.
+    negatives: tuple[str, ...] = ()  # Texts that are not similar.
+    score: str = ""  # The similarity of the two texts; "": there is none.
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All columns of texts."""
+        return (self.text, *filter(None, [self.match]), *self.negatives)
+
+
+def pair_columns(options: RunClassifier, rows: Sequence[Row]) -> PairColumns:
+    """Returns the columns of a file: those of the flags, or detected ones."""
+    first, sample = rows[0], rows[:_SAMPLE_SIZE]
+    names = {name.lower(): name for name in first.columns}
+    text: str = options.text_a_column
+    match = options.text_b_column
+    has_given = text in first.cells
+    score = options.label_column if has_given else ""
+    if score not in first.cells:
+        score = next((names[name] for name in _SCORES if name in names), "")
+    negatives = tuple(filter(_NEGATIVE.fullmatch, first.columns))
+    pairs = [pair for pair in _PAIRS_OF_COLUMNS if names.keys() >= {*pair}]
+    if not has_given and pairs:
+        text, match = (names[name] for name in pairs[0])
+    elif not has_given:
+        others = (score, options.id_column, *negatives)
+        texts = [
+            name
+            for name in first.columns
+            if not (name in others or _ID_NAME.fullmatch(name))
+            and _is_text(sample, name)
+        ]
+        if len(texts) not in (1, 2):
+            raise InputError(
+                f"{first.path}: the columns of similar texts cannot be "
+                "detected. Add --text_column and --text_b_column. The columns "
+                f"are {listed(first.columns)}."
+            )
+        text, match = texts[0], texts[1] if len(texts) > 1 else None
+    if match is None and (score or negatives):
+        raise InputError(
+            f"{first.path}: column {score or negatives[0]!r} needs a second "
+            "text in each row. Add --text_b_column."
+        )
+    return PairColumns(text, match, () if score else negatives, score)
+
+
+def _detect_pairs(
+    options: _Options, rows: list[Row], split: str
+) -> tuple[_Options, list[Row]]:
+    """Finds the columns of texts for sentence embeddings, and of scores.
+
+    Other files than the training file may have other columns.
+    """
+    given = (*options.own_columns, options.label_column)
+    for column in filter(None, given if split == "train" else ()):
+        rows[0].get(column)  # Raises an `InputError` if it is missing.
+    columns = pair_columns(options, rows)
+    options = options.replace(
+        text_a_column=columns.text,
+        text_b_column=columns.match,
+        label_column=columns.score,
+    )
+    used = (*columns.texts, columns.score, options.id_column)
+    parts = {
+        "texts": columns.texts,
+        "scores": (columns.score,) * bool(columns.score),
+        "not used": [name for name in rows[0].columns if name not in used],
+    }
+    shown = [
+        f"{kind}: {listed(names)}" for kind, names in parts.items() if names
+    ]
+    logging.info(f"Columns of {rows[0].path}: {'; '.join(shown)}")
     flags = flags_of_columns(options)
     return options, [row._replace(flags=flags) for row in rows]
 
@@ -100,7 +193,7 @@ def _read_with_header(
     labels = options.label_column.split(",")
     columns = filter(None, (*options.own_columns, *map(str.strip, labels)))
     has_names = not all(map(str.isdecimal, columns))
-    has_keys = options.own_format(split) in tables.OBJECTS
+    has_keys = options.own_format(split) in (*tables.OBJECTS, tables.LINES)
     is_known = has_keys or (has_names and not options.train_file)
     if is_known and options.has_header is None:
         options = options.replace(has_header=True)

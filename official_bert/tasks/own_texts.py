@@ -7,7 +7,14 @@ import itertools
 import math
 import random
 import statistics
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from typing import Any, TypeVar
 
 import numpy as np
@@ -34,6 +41,7 @@ _FOR_SEVERAL = (
 MAX_SHARE_OF_LABEL = 0.8
 
 _Options = TypeVar("_Options", bound=RunClassifier)
+_Texts = TypeVar("_Texts", bound="OwnTexts")
 
 
 def _lines(numbers: Sequence[Any]) -> str:
@@ -48,10 +56,14 @@ def fit_max_seq_length(options: _Options, rows: Sequence[Row]) -> _Options:
     if not (rows and options.fit_max_seq_length):
         return options
     tokenizer = options.model_files.tokenizer
-    lengths = np.ones(len(rows), np.int64)  # [CLS]
+    columns = []
     for column in options.text_columns:
         texts = [row.text(column) for row in rows]
-        lengths += np.diff(tokenizer.encode_lines(texts).row_splits) + 1
+        columns.append(np.diff(tokenizer.encode_lines(texts).row_splits) + 1)
+    # [CLS]; for sentence embeddings, each text is a sequence of its own.
+    is_embedding = options.task_type == "embedding"
+    join = np.concatenate if is_embedding else functools.partial(np.sum, axis=0)
+    lengths = 1 + join(columns)
     limit = options.max_seq_length
     percentile = int(np.percentile(lengths, 99, method="higher"))
     # + 1, because a text that fills the sequence may have been truncated.
@@ -153,7 +165,8 @@ def hold_out(
     if isinstance(labels[0], str):
         counts = collections.Counter(labels[index] for index in indices)
         indices = [index for index in indices if counts[labels[index]] > 1]
-    indices.sort(key=lambda index: labels[index])
+    if labels[0] is not None:
+        indices.sort(key=lambda index: labels[index])
     sizes = {index: num_copies[texts[index]] for index in indices}
     max_size = max(1, len(texts) * share)
     chosen = _evenly_spaced(
@@ -228,8 +241,8 @@ class OwnTexts(OwnData):
     """Texts or pairs of texts."""
 
     labels: tuple[str, ...] | None  # () in regression. None: any label.
-    training: Sequence[TextExample] = ()
-    held_out: Sequence[TextExample] = ()
+    training: Sequence[Any] = ()
+    held_out: Sequence[Any] = ()
     held_out_rows: Sequence[Row] = ()
     first_rows: Sequence[Row] = ()  # Of the first file in use, if it was read.
 
@@ -238,7 +251,7 @@ class OwnTexts(OwnData):
             return iter(self.first_rows)
         return super().rows(split)
 
-    def with_training_file(self) -> "OwnTexts":
+    def with_training_file(self: _Texts) -> _Texts:
         """Returns a copy with training and held-out examples, and labels."""
         rows, labels = [*self.rows("train")], self.labels
         if labels is None:
@@ -255,12 +268,13 @@ class OwnTexts(OwnData):
         self._check_texts(examples, labels or ())
         held_out = choose_held_out(
             self.options,
-            [example.texts for example in examples],
+            [self._held_out_together(example) for example in examples],
             [example.label for example in examples],
             self._label_column(),
         )
         training = [e for i, e in enumerate(examples) if i not in held_out]
-        if training and all(example.weight == 0 for example in training):
+        has_weights = training and self.options.weight_column
+        if has_weights and all(example.weight == 0 for example in training):
             raise InputError(
                 f"column {self.options.weight_column!r} of "
                 f"{self.path('train')!r} must have a weight above 0. Received: "
@@ -274,6 +288,10 @@ class OwnTexts(OwnData):
             held_out_rows=[rows[i] for i in sorted(held_out)],
             first_rows=(),
         )
+
+    def _held_out_together(self, example: Any) -> Any:
+        """Returns what is equal for examples that are held out together."""
+        return example.texts
 
     def _check_texts(
         self, examples: Sequence[TextExample], labels: Sequence[str]
@@ -381,21 +399,29 @@ class OwnTexts(OwnData):
         self._warn_of_training_texts(split, examples)
         return examples
 
-    def examples(self, rows: Iterable[Row], split: str) -> list[TextExample]:
-        """Returns the examples of all rows; raises one error for all faults."""
+    def _example_maker(self, split: str) -> Callable[[Row], Any]:
+        """Returns a function that makes the example of a row."""
         column_a = self.options.text_a_column
         column_b = self.options.text_b_column
+
+        def make_example(row: Row) -> TextExample:
+            return TextExample(
+                self.guid(row, split),
+                row.text(column_a),
+                None if column_b is None else row.text(column_b),
+                self.label_if_known(row, split),
+                self._weight(row) if split == "train" else None,
+            )
+
+        return make_example
+
+    def examples(self, rows: Iterable[Row], split: str) -> list[Any]:
+        """Returns the examples of all rows; raises one error for all faults."""
+        make_example = self._example_maker(split)
         examples, errors = [], {}
         for row in rows:
             try:
-                example = TextExample(
-                    self.guid(row, split),
-                    row.text(column_a),
-                    None if column_b is None else row.text(column_b),
-                    self.label_if_known(row, split),
-                    self._weight(row) if split == "train" else None,
-                )
-                examples.append(example)
+                examples.append(make_example(row))
             except InputError as error:
                 errors[self.place(row, split)] = str(error)
         if errors:

@@ -16,6 +16,7 @@ from official_bert.inputs import datasets
 from official_bert.inputs.records import RecordFiles
 from official_bert.io import files, json_files
 from official_bert.modeling.finetuning_models import build_model
+from official_bert.modeling.losses import EMBEDDING_LOSSES
 from official_bert.optimization import layerwise
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.options import (
@@ -42,7 +43,10 @@ from official_bert.training import (
 )
 from official_bert.training.checkpointing import StartingPoint
 from official_bert.training.fit import TrainingData, fit, run_context
-from official_bert.training.objectives import FinetuningObjective
+from official_bert.training.objectives import (
+    EmbeddingObjective,
+    FinetuningObjective,
+)
 
 # Weights that only fine-tuning has, and the pooler, which masked-LM models of
 # transformers lack.
@@ -156,12 +160,13 @@ class FinetuningRun:
         options, model = self.options, self.model
         weights = layerwise.unfrozen(model.learning_variables, options.freeze)
         num_extra = resuming.num_extra_examples(options, self.resumed)
+        head = self.task.head
+        is_embedding = head.loss in EMBEDDING_LOSSES
+        objective = EmbeddingObjective if is_embedding else FinetuningObjective
         smoothing = getattr(options, "label_smoothing", 0.0)
         return loop.Trainer(
             model,
-            FinetuningObjective(
-                self.task.head, self._class_weights(), smoothing
-            ),
+            objective(head, self._class_weights(), smoothing),
             weights,
             _make_schedule(data.num_examples, options, num_extra),
             options,

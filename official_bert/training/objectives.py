@@ -13,6 +13,7 @@ import tensorflow as tf
 from official_bert.inputs.schemas import Masking
 from official_bert.modeling.layers import Training
 from official_bert.modeling.losses import (
+    EMBEDDING_LOSSES,
     TaskLoss,
     cross_entropy,
     training_loss,
@@ -148,6 +149,38 @@ class FinetuningObjective:
     def mean_losses(self, sums: Scalars, weights: Scalars) -> Scalars:
         """Returns the mean; 0 if nothing in the batch has a label."""
         return {"loss": tf.math.divide_no_nan(sums["loss"], weights["loss"])}
+
+
+@dataclasses.dataclass(frozen=True)
+class EmbeddingObjective(FinetuningObjective):
+    """The mean loss of examples that are compared with the whole batch.
+
+    If the batch is divided, the gradients are computed in two passes, as by
+    GradCache (Gao et al., 2021): the first one computes all vectors and the
+    gradients of the loss for them, `vector_gradients`, which the second one
+    propagates to the weights.
+    """
+
+    def loss_weights(self, batch: Batch) -> Scalars:
+        """Returns the number of examples."""
+        return {"loss": tf.cast(tf.shape(batch["label_ids"])[0], tf.float32)}
+
+    def losses(self, vectors: Any, batch: Batch) -> Any:
+        """Returns the losses [B] of the vectors of a whole batch."""
+        loss = EMBEDDING_LOSSES[self.head.loss]
+        return loss(vectors, batch, self.head.temperature)
+
+    def loss_sums(
+        self, model: Any, batch: Batch, training: Training
+    ) -> Scalars:
+        """Runs the model and returns the sum of its losses.
+
+        With `vector_gradients`, only the gradient of the sum has a meaning.
+        """
+        vectors = model(batch, training=training)
+        if "vector_gradients" in batch:
+            return {"loss": tf.reduce_sum(vectors * batch["vector_gradients"])}
+        return {"loss": tf.reduce_sum(self.losses(vectors, batch))}
 
 
 Objective = PretrainingObjective | FinetuningObjective

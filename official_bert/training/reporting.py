@@ -81,7 +81,7 @@ def log_data(
         warn_of_truncation(
             f"Up to {100 * share_full:.0f}% of the",
             max_seq_length,
-            ". Use --long_document=windows (except in multiple choice) or, if "
+            ". Use --long_document=windows (for texts with labels) or, if "
             "the model has more positions, a larger --max_seq_length",
         )
     _warn_of_labels(counts.get("train", Counter()))

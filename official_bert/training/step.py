@@ -11,6 +11,7 @@ from official_bert.modeling.layers import StepContext
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.training.objectives import (
     Batch,
+    EmbeddingObjective,
     Objective,
     PretrainingObjective,
     Scalars,
@@ -63,6 +64,12 @@ class TrainingStep:
         batch = self.objective.with_labels(batch, label_seed)
         loss_weights = sum_over_replicas(self.objective.loss_weights(batch))
         scale = self.loss_scale.value.read_value() if self.loss_scale else None
+        whole_loss, objective = None, self.objective
+        if isinstance(objective, EmbeddingObjective) and self._is_divided:
+            whole_loss, gradients = self.vector_gradients(
+                objective, batch, seed_of_step
+            )
+            batch = {**batch, "vector_gradients": gradients}
         compute_gradients: Callable[..., Any] = self.gradients
         if self.compiles_gradients:
             compute_gradients = tf.function(
@@ -71,6 +78,8 @@ class TrainingStep:
         losses, gradients = compute_gradients(
             batch, loss_weights, seed_of_step, scale
         )
+        if whole_loss:
+            losses = objective.mean_losses(whole_loss, loss_weights)
         # Summed before the optimizer clips them.
         gradients = sum_over_replicas(gradients)
         if self.loss_scale:
@@ -127,10 +136,6 @@ class TrainingStep:
                 tf.add, total, process_part(part, seed)
             )
 
-        parts = {
-            name: tf.stack(tf.split(value, self.num_micro_batches))
-            for name, value in batch.items()
-        }
         zeros = (
             dict.fromkeys(["loss", *loss_weights], tf.constant(0.0)),
             [tf.zeros(weight.shape) for weight in weights],
@@ -138,10 +143,65 @@ class TrainingStep:
         # Micro-batches in parallel would need the memory of the whole batch.
         return tf.foldl(  # type: ignore[no-any-return]
             add,
-            (tf.range(self.num_micro_batches), parts),
+            self._numbered_parts(batch),
             initializer=zeros,
             parallel_iterations=1,
         )
+
+    def _numbered_parts(self, batch: Batch) -> tuple[Any, Batch]:
+        """Returns the numbers of the micro-batches, and these, stacked."""
+        number = self.num_micro_batches
+        parts = {k: tf.stack(tf.split(v, number)) for k, v in batch.items()}
+        return tf.range(number), parts
+
+    @property
+    def _is_divided(self) -> bool:
+        """Whether there are several replicas or micro-batches."""
+        context = tf.distribute.get_replica_context()
+        parts: int = self.num_micro_batches * context.num_replicas_in_sync
+        return parts > 1
+
+    def vector_gradients(
+        self, objective: EmbeddingObjective, batch: Batch, dropout_seed: Any
+    ) -> tuple[Scalars, Any]:
+        """Returns the sum of this replica's losses, and vectors' gradients.
+
+        These are the gradients of the sum over all replicas, for the vectors of
+        this replica; see `EmbeddingObjective`. The dropout masks are those of
+        `gradients`.
+        """
+
+        def encode(numbered_part: Any) -> Any:
+            number, part = numbered_part
+            seed = tf.random.experimental.stateless_fold_in(
+                dropout_seed, number
+            )
+            return self.model(part, training=self._context(seed))
+
+        if self.num_micro_batches == 1:
+            vectors = self.model(batch, training=self._context(dropout_seed))
+        else:
+            vectors = tf.map_fn(
+                encode,
+                self._numbered_parts(batch),
+                fn_output_signature=tf.float32,
+                parallel_iterations=1,
+            )
+            vectors = tf.reshape(vectors, (-1, *vectors.shape[2:]))
+        context: Any = tf.distribute.get_replica_context()
+        labels = {name: batch[name] for name in ("text_ids", "label_ids")}
+        whole, labels = tf.nest.map_structure(
+            lambda of_all, own: tf.ensure_shape(of_all, (None, *own.shape[1:])),
+            context.all_gather((vectors, labels), axis=0),
+            (vectors, labels),
+        )
+        with tf.GradientTape() as tape:
+            tape.watch(whole)
+            losses = objective.losses(whole, labels)
+        size = tf.shape(vectors)[0]
+        start = context.replica_id_in_sync_group * size
+        gradients = tape.gradient(losses, whole)[start : start + size]
+        return {"loss": tf.reduce_sum(losses[start : start + size])}, gradients
 
     def _context(self, dropout_seed: Any) -> StepContext:
         devices = {d.device_type for d in tf.config.list_logical_devices()}

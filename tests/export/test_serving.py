@@ -22,6 +22,7 @@ from official_bert.sources.heads import PoolingHead
 from official_bert.tasks.calibration import Calibration
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks.embedding import EmbeddingTask
 from official_bert.tasks.squad.decoding import DecodingOptions
 from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
@@ -76,7 +77,7 @@ class Case(NamedTuple):
         """The inputs as `predict.py` takes them."""
         if isinstance(self.task, ChoiceTask):
             return self.rows
-        if isinstance(self.task, TaggingTask):
+        if isinstance(self.task, TaggingTask | EmbeddingTask):
             return self.inputs["text"]
         return [[*row.values()] for row in self.rows]
 
@@ -133,6 +134,7 @@ CASES = {
         ChoiceTask(num_choices=3, long_documents=LongDocuments("head_tail")),
         {"context": A, "choices": CHOICES},
     ),
+    "embedding": Case(EmbeddingTask(), {"text": A}),
     "tagging": tagging_case("O", "B-X", "I-X", "B-Y"),
     "tagging_added": tagging_case("O", "B-X", "I-X", "B-Y"),
     "bilstm": tagging_case(

@@ -75,3 +75,66 @@ def test_cross_entropy_can_be_traced_with_unknown_batch_and_length():
     traced = tf.function(losses.cross_entropy, input_signature=shapes)
     expected, _ = exact(logits, labels)
     np.testing.assert_allclose(traced(logits, labels), expected, rtol=1e-6)
+
+
+def unit_vectors(*shape):
+    vectors = np.random.default_rng(2).normal(size=shape)
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+
+def embedding_loss(name, vectors, **batch):
+    """Returns the losses and the gradient of their sum for the vectors."""
+    vectors = tf.constant(vectors, tf.float32)
+    with tf.GradientTape() as tape:
+        tape.watch(vectors)
+        found = losses.EMBEDDING_LOSSES[name](vectors, batch, 0.1)
+        total = tf.reduce_sum(found)
+    return found.numpy(), tape.gradient(total, vectors).numpy()
+
+
+def test_ranking_loss_equals_the_softmax_over_the_negatives_of_the_batch():
+    vectors = unit_vectors(4, 3, 6)
+    # The matches of 0 and 2 are equal, the first texts of 1 and 3 too. The
+    # negative of 0 is missing, and that of 2 is the match of 1.
+    ids = np.array([[1, 5, 0], [2, 6, 7], [3, 5, 6], [2, 8, 9]])
+    queries, candidates = vectors[:, 0], vectors[:, 1:].transpose(1, 0, 2)
+    candidates = candidates.reshape(8, 6)  # Matches 0 to 3, negatives 4 to 7.
+    left_out = [[2, 4], [3, 4, 6], [0, 4], [1, 4]]
+    scores = queries @ candidates.T / 0.1
+    for row, columns in zip(scores, left_out, strict=True):
+        row[columns] = -np.inf
+    logs = special.log_softmax(scores, axis=1)
+    errors = (np.exp(logs) - np.eye(4, 8)) / 0.1
+    gradients = (errors.T @ queries).reshape(2, 4, 6).transpose(1, 0, 2)
+    gradients = np.concatenate([(errors @ candidates)[:, None], gradients], 1)
+    found, found_gradients = embedding_loss("ranking", vectors, text_ids=ids)
+    np.testing.assert_allclose(found, -np.diag(logs), rtol=1e-5)
+    np.testing.assert_allclose(found_gradients, gradients, atol=1e-5)
+
+
+def test_losses_of_scored_pairs_equal_their_formulas():
+    vectors = unit_vectors(5, 2, 6)
+    scores = np.array([0.2, 1.0, 0.2, 0.0, 0.5])
+    labels = scores[:, None].astype(np.float32)
+    cosines = (vectors[:, 0] * vectors[:, 1]).sum(-1)
+    terms = {
+        (i, j): np.exp((cosines[i] - cosines[j]) / 0.1)
+        for i in range(5)
+        for j in range(5)
+        if scores[i] < scores[j]
+    }
+    total = 1 + sum(terms.values())
+    slopes = np.zeros(5)
+    for (i, j), term in terms.items():
+        slopes[i] += term / total / 0.1
+        slopes[j] -= term / total / 0.1
+    expected = {
+        # Each of the five pairs has the loss of the batch.
+        "cosent": (np.full(5, np.log(total)), 5 * slopes),
+        "cosine": ((cosines - scores) ** 2, 2 * (cosines - scores)),
+    }
+    for name, (values, slopes) in expected.items():
+        found, gradients = embedding_loss(name, vectors, label_ids=labels)
+        np.testing.assert_allclose(found, values, rtol=1e-5)
+        of_vectors = slopes[:, None, None] * vectors[:, ::-1]
+        np.testing.assert_allclose(gradients, of_vectors, atol=1e-5)

@@ -59,6 +59,7 @@ MODELS = {
     "choice": (finetuning.ChoiceClassifier, {}, CHOICES),
     "token": (finetuning.TokenClassifier, {"pooling_head": HEAD}, BATCH),
     "span": (finetuning.SpanModel, {"pooling_head": HEAD}, BATCH),
+    "sentence": (finetuning.SentenceEncoder, {"pooling": "cls"}, CHOICES),
 }
 
 

@@ -11,6 +11,7 @@ from official_bert.sources.heads import PoolingHead
 from official_bert.tasks.calibration import Calibration
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks.embedding import EmbeddingTask
 from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.text import TextColumns, TextTask
@@ -20,7 +21,9 @@ KINDS = {
     "choice": (ChoiceTask, {"num_choices": 3}),
     "tagging": (TaggingTask, {"labels": ("O", "B-X")}),
     "squad": (SquadTask, {"doc_stride": 4, "max_query_length": 6}),
+    "embedding": (EmbeddingTask, {}),
 }
+WITH_POOLING_HEAD = sorted(KINDS.keys() - {"embedding"})
 HEAD = PoolingHead("weighted_sum_all", 4)
 
 
@@ -33,7 +36,8 @@ def make(kind, **changes):
     ("kind", "fields"),
     [
         *((kind, {}) for kind in KINDS),
-        *((kind, {"pooling_head": HEAD}) for kind in KINDS),
+        *((kind, {"pooling_head": HEAD}) for kind in WITH_POOLING_HEAD),
+        ("embedding", {"pooling": "cls"}),
         ("text", {"task_type": "multilabel"}),
         ("text", {"task_type": "regression", "labels": ()}),
         ("text", {"labels": ("é", "1"), "metric": "matthews"}),
@@ -76,6 +80,7 @@ def test_task_is_restored_from_json(kind, fields):
         ("squad", {"doc_stride": 0}, "`doc_stride` .*1 and"),
         ("squad", {"decoding": "x"}, "`decoding` .*only n_best_size"),
         ("squad", {"pad_to": None}, "`pad_to` must be a str"),
+        ("embedding", {"pooling": "max"}, "`pooling` must be one of mean, cls"),
     ],
 )
 def test_values_of_other_types_are_an_error(kind, changes, message):
@@ -83,7 +88,7 @@ def test_values_of_other_types_are_an_error(kind, changes, message):
         tasks.from_json(make(kind).to_json() | changes)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", WITH_POOLING_HEAD)
 def test_model_has_the_pooling_head_of_its_task(kind):
     task = make(kind, pooling_head=HEAD)
     model = build_model(task.head, BertConfig.from_dict(tiny.CONFIG))
@@ -113,6 +118,7 @@ CHOICE = {"context": "a", "choices": ["b", "c", "d"]}
         ("tagging", [{"tokens": ["a"], "before": "b"}]),
         ("tagging", [{"tokens": ["a"], "after": [1]}]),
         ("squad", ["ab", ["q"], ["q", "a", "b"], ["q", 1], {"question": "q"}]),
+        ("embedding", [None, 3, ["a", "b"], {}, {"text": 5}]),
     ],
 )
 def test_input_of_another_form_is_an_error(kind, values):

@@ -8,13 +8,18 @@ import pytest
 import tensorflow as tf
 from support import pretraining_runs, recorded
 
+from official_bert.modeling.finetuning_models import build_model
 from official_bert.modeling.layers import StepContext
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.lamb import Lamb
 from official_bert.optimization.schedules import LinearWarmupDecay
+from official_bert.sources.heads import Head
 from official_bert.training import distribution, loop, precision
-from official_bert.training.objectives import PretrainingObjective
+from official_bert.training.objectives import (
+    EmbeddingObjective,
+    PretrainingObjective,
+)
 from official_bert.training.step import TrainingStep, random_bits
 
 CONFIG = dataclasses.replace(
@@ -96,6 +101,49 @@ def test_micro_batches_have_different_dropout_masks(batch):
     _, of_half = gradients(model, half)
     name = "bert/encoder/layer_0/output/dense/kernel"
     assert np.abs(found[name] - of_half[name]).max() > 1e-3
+
+
+@pytest.mark.slow
+def test_micro_batches_of_texts_have_the_gradients_of_the_whole_batch():
+    """Every match is a negative of all texts; each part has its own masks."""
+    head = Head("encoder", 0, "ranking", temperature=0.3)
+    objective = EmbeddingObjective(head)
+    keras.utils.set_random_seed(0)
+    model = build_model(head, CONFIG)
+    ids = tf.random.stateless_uniform([8, 2, 5], [1, 2], 0, 11, tf.int32)
+    batch = {
+        "input_ids": ids,
+        "input_mask": tf.ones_like(ids),
+        "segment_ids": tf.zeros_like(ids),
+        "text_ids": tf.reshape(tf.range(1, 17), [8, 2]),
+        "label_ids": tf.zeros([8, 1]),
+    }
+    weights, seed = model.learning_variables, tf.constant([3, 4])
+    with tf.GradientTape() as tape:
+        parts = []
+        for number in range(4):
+            part = {k: v[2 * number :][:2] for k, v in batch.items()}
+            of_part = tf.random.experimental.stateless_fold_in(seed, number)
+            bits = functools.partial(random_bits, of_part)
+            parts.append(model(part, training=StepContext(bits)))
+        losses = objective.losses(tf.concat(parts, 0), batch)
+        loss = tf.reduce_mean(losses)
+    expected = tape.gradient(loss, weights)
+    optimizer = AdamWeightDecay(weights, SCHEDULE)
+    step = TrainingStep(model, objective, optimizer, 0, num_micro_batches=4)
+
+    @functools.partial(tf.function, autograph=False)
+    def compute():
+        sums, upstream = step.vector_gradients(objective, batch, seed)
+        given = {**batch, "vector_gradients": upstream}
+        total = objective.loss_weights(batch)
+        return sums["loss"], step.gradients(given, total, seed)[1]
+
+    total, found = compute()
+    np.testing.assert_allclose(total, 8 * loss, rtol=1e-6)
+    for weight, one, other in zip(weights, found, expected, strict=True):
+        other = tf.convert_to_tensor(other)
+        assert np.abs(one - other).max() <= 1e-5, weight.path
 
 
 @pytest.mark.slow

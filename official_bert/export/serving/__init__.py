@@ -20,6 +20,7 @@ from official_bert.export.quantization import Quantization
 from official_bert.export.serving import tflite
 from official_bert.export.serving.signatures import (
     ChoiceSignatures,
+    EmbeddingSignatures,
     TaskSignatures,
     TextSignatures,
 )
@@ -35,6 +36,7 @@ SIGNATURES: dict[str, type[TaskSignatures]] = {
     "logits": TaskSignatures,
     "text": TextSignatures,
     "choice": ChoiceSignatures,
+    "embedding": EmbeddingSignatures,
     "tagging": TaggingSignatures,
     "squad": SquadSignatures,
 }

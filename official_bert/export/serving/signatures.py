@@ -10,6 +10,7 @@ from official_bert.export.graph_tokenizer import GraphTokenizer
 from official_bert.export.saved_model import signature
 from official_bert.inputs import records, text_inputs
 from official_bert.modeling.losses import mask_missing_choices
+from official_bert.tasks.documents import TRUNCATE_TAIL
 from official_bert.tasks.task import FinetunedModel
 
 Tensors = dict[str, Any]
@@ -197,6 +198,30 @@ class TextSignatures(TaskSignatures):
             "serving_default": signature(self.from_pairs, *pair),
             "text": signature(self.from_texts, strings("text")),
         }
+
+
+class EmbeddingSignatures(TaskSignatures):
+    """Signatures of a `tasks.embedding.EmbeddingTask`.
+
+    The output is `vector`, [B, H], of length 1.
+    """
+
+    def _outputs(self, logits: Any) -> Tensors:
+        return {"vector": logits}
+
+    def from_texts(self, text: Any) -> Tensors:
+        """`serving_default`: strings [B]."""
+        [ids] = self.tokenize(text)
+        ids, nothing, _ = graph_packing.cut(
+            ids, ids[:, :0], self.max_seq_length, TRUNCATE_TAIL
+        )
+        shape = [None, self.model.config.hidden_size]
+        inputs = self.features(ids, nothing)
+        return self._outputs(self.logits_in_blocks(inputs, shape))
+
+    def _text_signatures(self) -> dict[str, Any]:
+        function = signature(self.from_texts, strings("text"))
+        return {"serving_default": function}
 
 
 class ChoiceSignatures(TaskSignatures):

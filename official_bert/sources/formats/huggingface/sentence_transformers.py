@@ -7,7 +7,8 @@ modules.json                               the modules, in order
 sentence_bert_config.json                  the maximum number of tokens
 config_sentence_transformers.json          prompts, the similarity of vectors
 
-They are beside the weights of any format. Releases 2 to 6 are supported.
+They are beside the weights of any format; training runs have their `task.json`.
+Releases 2 to 6 are supported.
 """
 
 import dataclasses
@@ -17,7 +18,7 @@ from typing import Any
 
 from official_bert.errors import InputError, listed, quoted
 from official_bert.io import files, json_files
-from official_bert.sources import checkpoint_paths, tokenizer_files
+from official_bert.sources import checkpoint_paths, task_file, tokenizer_files
 
 MODULES = "modules.json"
 _TEXTS = "sentence_bert_config.json"
@@ -103,8 +104,8 @@ def transformer_directory(directory: str) -> str:
 def read(checkpoint: str) -> EmbeddingSettings | None:
     """Reads the settings beside a checkpoint.
 
-    Returns None if there are none. Raises `InputError` if they are damaged or
-    not supported.
+    Those of a training run are in its `task.json`. Returns None if there are
+    none. Raises `InputError` if they are damaged or not supported.
     """
     folder = checkpoint_paths.directory(checkpoint)
     directory = next(
@@ -117,7 +118,8 @@ def read(checkpoint: str) -> EmbeddingSettings | None:
         None,
     )
     if directory is None:
-        return None
+        task = task_file.read_beside(checkpoint)
+        return _of_task(task) if task.get("kind") == "embedding" else None
     modules = _modules(directory)
     kinds = [kind for kind, _ in modules]
     if "Pooling" not in kinds:
@@ -138,6 +140,15 @@ def read(checkpoint: str) -> EmbeddingSettings | None:
         normalize=bool(normalize),
         **_read_texts(folder),
         **_read_model(directory, pooling),
+    )
+
+
+def _of_task(task: Mapping[str, Any]) -> EmbeddingSettings:
+    """Returns the settings in the `task.json` of a training run."""
+    return EmbeddingSettings(
+        (task.get("pooling", "mean"),),
+        normalize=True,
+        max_seq_length=task.get("max_seq_length"),
     )
 
 

@@ -1,0 +1,332 @@
+"""Sentence embeddings, trained on pairs, scored pairs or single texts."""
+
+import dataclasses
+import itertools
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from official_bert.errors import InputError, quoted
+from official_bert.inputs import text_inputs
+from official_bert.inputs.schemas import Feature, Schema, text_schema
+from official_bert.io import files
+from official_bert.io.tables import Row
+from official_bert.metrics import ranking, regression
+from official_bert.options import RunClassifier
+from official_bert.runs import file_names
+from official_bert.sources.formats.huggingface import sentence_transformers
+from official_bert.sources.heads import NO_POOLING_HEAD, Head
+from official_bert.tasks import detection
+from official_bert.tasks.detection import PairColumns
+from official_bert.tasks.own_data import trained_task
+from official_bert.tasks.own_texts import OwnTexts
+from official_bert.tasks.task import (
+    ExampleFeature,
+    Logits,
+    Output,
+    RowFeatures,
+    Task,
+)
+from official_bert.tokenization import Tokenizer
+
+POOLINGS = ("mean", "cls")
+
+
+class EmbeddingExample(NamedTuple):
+    """A text, a similar one, and texts that are not similar.
+
+    Without pairs, both texts are the same: only their dropout masks differ
+    (SimCSE, Gao et al., 2021). For prediction, there is a single text.
+    """
+
+    guid: str  # The example's name, such as "dev-12".
+    texts: tuple[str, ...]  # Missing ones are empty.
+    label: float | None = None  # The similarity of the first two texts.
+
+
+Examples = Sequence[EmbeddingExample]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EmbeddingTask(Task):
+    """Vectors of texts, whose cosine is the similarity of the texts.
+
+    Attributes:
+        pooling: How the vectors of tokens become one vector.
+        num_texts: C, the largest number of texts of an example.
+        loss: A key of `modeling.losses.EMBEDDING_LOSSES`.
+        temperature: The divisor of cosines in the loss.
+        score_range: The smallest and the largest score of the training data,
+            which become 0 and 1.
+        has_scores: Whether evaluated pairs have scores. Otherwise, the match
+            of each text is searched among all texts.
+    """
+
+    pooling: Annotated[str, POOLINGS] = "mean"
+    num_texts: int = 1
+    loss: str = "ranking"
+    temperature: float = 0.05
+    score_range: tuple[float, float] = (0.0, 1.0)
+    has_scores: bool = False
+
+    kind = "embedding"
+    head_kind = "encoder"
+    serving = "embedding"
+    input_ending = "txt"
+    truncates = True
+    not_saved = (
+        *Task.not_saved,
+        "num_texts",
+        "loss",
+        "temperature",
+        "score_range",
+        "has_scores",
+    )
+
+    def __post_init__(self) -> None:
+        if self.pooling_head != NO_POOLING_HEAD:
+            raise InputError(
+                "Sentence embeddings do not support --feature_layers and "
+                "--bilstm_size. Omit them."
+            )
+
+    @property
+    def main_metric(self) -> str:
+        return "spearmanr" if self.has_scores else "ndcg@10"
+
+    @property
+    def head(self) -> Head:
+        """No output layer."""
+        return Head(
+            self.head_kind,
+            0,
+            self.loss,
+            pooling=self.pooling,
+            temperature=self.temperature,
+        )
+
+    def schema(self, max_seq_length: int) -> Schema:
+        """Returns the features of C texts: tokens, hashes and the score."""
+        return {
+            **text_schema(max_seq_length, self.num_texts),
+            "text_ids": Feature(self.num_texts),
+            "label_ids": Feature(1, is_float=True),
+        }
+
+    def feature_rows(
+        self, examples: Examples, tokenizer: Tokenizer, max_seq_length: int
+    ) -> Iterator[ExampleFeature]:
+        """Yields one feature per example, with a sequence per text."""
+        special = text_inputs.special_ids(tokenizer.vocab)
+        texts = (text for example in examples for text in example.texts)
+        ids = tokenizer.tokenize_lines_to_ids(texts)
+        low, high = self.score_range
+        for number, example in enumerate(examples):
+            sequences = []
+            for text_ids in itertools.islice(ids, len(example.texts)):
+                cut = text_inputs.truncate(text_ids, (), max_seq_length)
+                sequences.append(text_inputs.text_features(*cut, special))
+            row: dict[str, Any] = sequences[0]
+            if self.num_texts > 1:
+                row = {k: [s[k] for s in sequences] for k in row}
+            hashes = [_hash(text) for text in example.texts]
+            score = ((example.label or 0.0) - low) / (high - low)
+            labels = {"text_ids": hashes, "label_ids": [score]}
+            yield ExampleFeature(number, row | labels)
+
+    def answers(self, features: RowFeatures, logits: Logits) -> list[Any]:
+        """Returns the vectors of each example's texts, [C, H]."""
+        return [
+            vectors.reshape(self.num_texts, -1)[: len(example.texts)]
+            for example, vectors in zip(features.examples, logits, strict=True)
+        ]
+
+    def outputs(
+        self, features: RowFeatures, logits: Logits, answers: Sequence[Any]
+    ) -> Iterator[Output]:
+        """Raises `InputError`: a vector has no score."""
+        raise InputError("Vectors cannot be explained. Omit --explain.")
+
+    def metrics(self, examples: Examples, answers: Any) -> dict[str, Any]:
+        scores = [e.label for e in examples if e.label is not None]
+        if not scores:
+            return _search(examples, answers)
+        found = regression.pearson_and_spearman(scores, _cosines(answers))
+        del found["mean_squared_error"]  # Scores may have any range.
+        return found
+
+    def write_predictions(
+        self, directory: str, split: str, examples: Examples, answers: Any
+    ) -> None:
+        """Writes the cosine of each pair, also with its id."""
+        cosines = _cosines(answers)
+        lines = "".join(f"{cosine}\n" for cosine in cosines)
+        table = self.data.predictions_file(split, examples, cosines)
+        for name, text in ((file_names.scores(split), lines), table):
+            files.write_text(os.path.join(directory, name), text)
+
+    def parse(self, value: Any, where: str) -> EmbeddingExample:
+        """Makes an example from a text, or from an object with `text`."""
+        text = value.get("text") if isinstance(value, dict) else value
+        if not isinstance(text, str):
+            raise InputError(
+                f"{where}: must be a text, or an object with text. Received: "
+                f"{quoted(value)}."
+            )
+        return EmbeddingExample(where, (text,))
+
+    def answer_to_json(self, example: Any, answer: Any) -> dict[str, Any]:
+        """Returns the vector of the text."""
+        return {"vector": answer[0].tolist()}
+
+
+def _hash(text: str) -> int:
+    """Returns a positive int32, the same for equal texts; 0 for none."""
+    return zlib.crc32(text.encode()) % (2**31 - 1) + 1 if text else 0
+
+
+def _cosines(answers: Sequence[np.ndarray]) -> list[float]:
+    """Returns the cosine of the first two texts of each example."""
+    return [float(vectors[0] @ vectors[1]) for vectors in answers]
+
+
+def _search(examples: Examples, answers: Any) -> dict[str, Any]:
+    """Returns the metrics of finding matches among all texts but the first.
+
+    Equal first texts are one query, with several matches.
+    """
+    queries: dict[str, np.ndarray] = {}
+    documents: dict[str, np.ndarray] = {}
+    matches: dict[str, dict[str, None]] = {}
+    for example, vectors in zip(examples, answers, strict=True):
+        query, match, *_ = example.texts
+        queries[query] = vectors[0]
+        matches.setdefault(query, {})[match] = None
+        for text, vector in zip(example.texts[1:], vectors[1:], strict=True):
+            if text:
+                documents[text] = vector
+    index = {text: number for number, text in enumerate(documents)}
+    ranks = ranking.ranks(
+        np.stack([*queries.values()]),
+        np.stack([*documents.values()]),
+        [[index[text] for text in found] for found in matches.values()],
+    )
+    return ranking.ranking([*ranks]) | {"documents": len(documents)}
+
+
+def make(options: RunClassifier, rows: Sequence[Row] = ()) -> EmbeddingTask:
+    """Returns the task of the user's own pairs or texts.
+
+    `rows` are those of the first file in use, if it was read already.
+    """
+    data = OwnPairs(options, (), first_rows=rows)
+    splits = options.used_splits
+    columns = {split: data.columns(split) for split in splits}
+    for split in {*splits} - {"train"}:
+        if columns[split].match is None:
+            raise InputError(
+                f"{data.path('train' if options.holds_out else split)}: single "
+                "texts cannot be evaluated. As --dev_file and --test_file, "
+                "give pairs of texts; to only train, add --dev_share=0."
+            )
+    loss, scores = "ranking", [0.0, 1.0]
+    if options.do_train:
+        data = data.with_training_file()
+        if columns["train"].match is None and options.bert_config_file:
+            _require_dropout(options)
+    if options.do_train and columns["train"].score:
+        loss = options.score_loss
+        scores = [example.label for example in data.training]
+        if len({*scores}) == 1:
+            column = columns["train"].score
+            raise InputError(
+                f"{data.path('train')}: column {column!r} must have different "
+                "scores. Without scores, remove it."
+            )
+    evaluated = [split for split in ("dev", "test") if split in splits]
+    return EmbeddingTask(
+        pooling=_pooling(options),
+        num_texts=max(2, *(len(found.texts) for found in columns.values())),
+        loss=loss,
+        temperature=options.temperature,
+        score_range=(min(scores), max(scores)),
+        has_scores=bool(evaluated and columns[evaluated[0]].score),
+        data=data,
+    )
+
+
+def _require_dropout(options: RunClassifier) -> None:
+    config = options.model_files.config
+    if not (config.hidden_dropout_prob or config.attention_probs_dropout_prob):
+        raise InputError(
+            f"{options.bert_config_file}: single texts can be trained on only "
+            "with dropout. Copy the file, set `hidden_dropout_prob` to 0.1, "
+            "and pass the copy as --bert_config_file."
+        )
+
+
+def _pooling(options: RunClassifier) -> str:
+    """Returns the pooling of the flag, the trained model, or the given one."""
+    if options.pooling != "auto":
+        return options.pooling
+    trained: str | None = trained_task(options).get("pooling")
+    if trained or not options.init_checkpoint:
+        return trained or POOLINGS[0]
+    settings = sentence_transformers.read(options.init_checkpoint)
+    if settings is None:
+        return POOLINGS[0]
+    [*poolings] = settings.pooling
+    is_plain = not (settings.dense or settings.default_prompt_name)
+    if not is_plain or len(poolings) > 1 or poolings[0] not in POOLINGS:
+        raise InputError(
+            f"{options.init_checkpoint}: only mean or cls pooling, without "
+            "dense layers and a default prompt, can be trained. To train only "
+            "its BERT, add --pooling=mean or --pooling=cls."
+        )
+    return poolings[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnPairs(OwnTexts):
+    """Pairs of similar texts, pairs with scores, or single texts."""
+
+    input_ending = ""  # `predict.py` reads no tables of texts to embed.
+
+    def columns(self, split: str) -> PairColumns:
+        """Returns the columns of the file of a split."""
+        if split == "dev" and self.options.holds_out:
+            split = "train"
+        return detection.pair_columns(self.options, [*self.rows(split)])
+
+    def read(self, split: str) -> Sequence[Any]:
+        if split == "train" or (split == "dev" and self.options.holds_out):
+            return super().read(split)
+        return self.examples(self.rows(split), split)
+
+    def _example_maker(self, split: str) -> Any:
+        columns = self.columns(split)
+
+        def make_example(row: Row) -> EmbeddingExample:
+            texts = tuple(row.text(column).strip() for column in columns.texts)
+            for column, text in zip(columns.texts, texts[:2], strict=False):
+                if not text and column not in columns.negatives:
+                    must = "not be empty: fill it in, or remove the row"
+                    raise row.error(column, must, text)
+            label = row.number(columns.score) if columns.score else None
+            if columns.match is None:
+                texts *= 2
+            return EmbeddingExample(self.guid(row, split), texts, label)
+
+        return make_example
+
+    def _held_out_together(self, example: Any) -> Any:
+        return example.texts[0]
+
+    def _label_cells(self, label: Any) -> dict[str, Any]:
+        return {}  # The scores are cells of the row.
+
+    def errors_table(self, wrong: Any) -> str:
+        return ""

@@ -1,0 +1,177 @@
+"""Tables of pairs, pairs with scores and single texts, and their features."""
+
+import json
+
+import numpy as np
+import pytest
+from support import tiny
+
+from official_bert import tasks
+from official_bert.commands import run_classifier
+from official_bert.errors import InputError
+from official_bert.tasks.embedding import EmbeddingExample, EmbeddingTask
+
+OTHER_FILES = {"task_name": "csv", "data_dir": ".", "do_train": True}
+
+
+def make(folder, train, dev=None, dropout=0.1, **flags):
+    """Returns the task of files, {name: text}, and the resolved options."""
+    config = {**tiny.CONFIG, "hidden_dropout_prob": dropout}
+    files = {"train_file": train, "dev_file": dev}
+    for flag, file in files.items():
+        if file:
+            name, text = file
+            (folder / name).write_text(text)
+            flags.setdefault(flag, str(folder / name))
+    options = tiny.options(
+        folder,
+        config,
+        **{
+            **dict.fromkeys(("task_name", "data_dir", "max_seq_length")),
+            **dict.fromkeys(("do_train", "do_eval", "do_predict")),
+            "task_type": "embedding",
+            **flags,
+        },
+    )
+    options, rows = run_classifier.resolve(options)
+    return tasks.get(options, rows), options
+
+
+def texts_of(task, split="train"):
+    return {example.texts for example in task.data.read(split)}
+
+
+def test_columns_of_pairs_are_detected(tmp_path):
+    cases = {
+        "names.csv": "id,query,negative_2,positive,negative\n"
+        "7,a,x,b,\n8,c,y,d,z\n",
+        "order.csv": "id,one,two\nx,a,b\ny,c,d\n",
+        "keys.jsonl": '{"anchor": "a", "positive": "b", "n": 1}\n'
+        '{"anchor": "c", "positive": "d", "n": 2}\n',
+        "none.tsv": "a\tb\na\tc\nc\td\n",
+    }
+    expected = {
+        "names.csv": {("a", "b", "x", ""), ("c", "d", "y", "z")},
+        "none.tsv": {("a", "b"), ("a", "c"), ("c", "d")},
+    }
+    for name, text in cases.items():
+        task, options = make(tmp_path, (name, text), dev_share=0.0)
+        found = texts_of(task)
+        assert found == expected.get(name, {("a", "b"), ("c", "d")}), name
+        assert task.num_texts == (4 if name == "names.csv" else 2)
+        assert (task.loss, task.main_metric) == ("ranking", "ndcg@10")
+        assert options.max_seq_length == 8  # Of one text, not of the pair.
+
+
+def test_files_may_have_different_columns(tmp_path):
+    lines = "good cat\n\nbad dog\n"
+    scored = "sentence1,sentence2,score\na,b,1.5\nc,d,3\n"
+    task, _ = make(tmp_path, ("t.txt", lines), ("dev.csv", scored))
+    assert texts_of(task) == {("good cat",) * 2, ("bad dog",) * 2}
+    assert task.data.read("dev") == [
+        EmbeddingExample("dev-2", ("a", "b"), 1.5),
+        EmbeddingExample("dev-3", ("c", "d"), 3.0),
+    ]
+    assert (task.loss, task.main_metric) == ("ranking", "spearmanr")
+    task, _ = make(
+        tmp_path, ("s.csv", scored), ("q.csv", "q,a\nx y,z\nu v,w\n")
+    )
+    assert (task.loss, task.main_metric) == ("cosent", "ndcg@10")
+    assert task.score_range == (1.5, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("train", "flags", "message"),
+    [
+        ("a,b,c\nx y,u v,w\nz,s,t\n", {}, "cannot be detected. Add --text_c"),
+        ("query,negative\nx y,u v\nz,w\n", {}, "'negative' needs a second"),
+        ("query,positive\nx,\nz,w\n", {}, r":2: column 'positive' .*empty"),
+        ("text,score\nx,1\nz,2\n", {}, "'score' needs a second text"),
+        ("one,two,score\na,b,1\nc,d,\n", {}, r":3: column 'score' must not be"),
+        ("one,two,score\na,b,1\nc,d,1\n", {}, "must have different scores"),
+        ("query,positive\na,b\nc,d\n", {"text_a_column": "q"}, "'q'"),
+        ("text\na\nb\n", {"dev_share": 0.1}, "single texts cannot be evalua"),
+        ("text\na\nb\n", {"dropout": 0.0}, "single texts .* with dropout"),
+        ("query,positive\na,b\nc,d\n", {"bilstm_size": 3}, "bilstm_size"),
+        ("query,positive\na,b\nc,d\n", {"class_weights": "a=1"}, "class_w"),
+        (
+            "query,positive\na,b\nc,d\n",
+            {"long_document": "windows"},
+            "long_document=windows is for texts with labels",
+        ),
+    ],
+)
+def test_other_tables_and_flags_are_errors(tmp_path, train, flags, message):
+    flags = {"dev_share": 0.0, **flags}
+    with pytest.raises(InputError, match=message):
+        make(tmp_path, ("train.csv", train), **flags)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"temperature": 0.1, "task_type": "auto"}, "needs --task_type=embed"),
+        ({"folds": 2}, "folds=2 does not support embeddings"),
+        ({"task_name": "ner", "max_seq_length": 9}, "needs your own texts"),
+        (
+            {**OTHER_FILES, "train_file": None, "max_seq_length": 9},
+            "needs your own texts",
+        ),
+        ({"temperature": 0.0}, "temperature=0.0 must be at least"),
+    ],
+)
+def test_flags_that_do_not_fit_are_errors(tmp_path, flags, message):
+    with pytest.raises(InputError, match=message):
+        make(tmp_path, ("train.csv", "query,positive\na,b\nc,d\n"), **flags)
+
+
+def test_equal_first_texts_are_held_out_together(tmp_path):
+    rows = "".join(f"q{n // 4},p{n}\n" for n in range(80))
+    task, _ = make(tmp_path, ("train.csv", f"query,positive\n{rows}"))
+    held_out, training = (
+        {query for query, _ in texts_of(task, split)}
+        for split in ("dev", "train")
+    )
+    assert len(held_out) == 2
+    assert not held_out & training
+    [line, *_] = task.data.held_out_files()["dev.jsonl"].splitlines()
+    assert json.loads(line).keys() == {"query", "positive"}
+
+
+def test_features_have_a_sequence_of_each_text(tokenizer):
+    task = EmbeddingTask(num_texts=3, score_range=(1.0, 5.0))
+    examples = [
+        EmbeddingExample("0", ("good cat", "cat"), 4.0),
+        EmbeddingExample("1", ("cat", "dog dog dog", ""), None),
+    ]
+    [features] = task.featurize(examples, tokenizer, 4)
+    batch = features.batch([0, 1], 4, 2)
+    lengths = batch["input_mask"].sum(-1)
+    assert lengths.tolist() == [[4, 3, 0], [3, 4, 2]]
+    assert batch["label_ids"].tolist() == [[0.75], [-0.25]]
+    (a, b, missing), (cat, dogs, empty) = batch["text_ids"].tolist()
+    assert b == cat
+    assert len({a, b, dogs}) == 3
+    assert (missing, empty) == (0, 0)
+    assert min(a, b, dogs) > 0
+
+
+def test_metrics_are_those_of_scores_or_of_the_search_among_all_matches():
+    angles = np.radians([0, 10, 20, 30, 40, 90])
+    v = np.stack([np.cos(angles), np.sin(angles)], 1).astype(np.float32)
+    task = EmbeddingTask()
+    scored = [EmbeddingExample(str(n), ("a", "b"), 3.0 - n) for n in range(3)]
+    found = task.metrics(scored, [v[[0, 1]], v[[0, 3]], v[[0, 2]]])
+    assert found == {
+        "spearmanr": pytest.approx(0.5),
+        "pearson": pytest.approx(np.corrcoef([3, 2, 1], v[[1, 3, 2], 0])[0, 1]),
+    }
+    pairs = [("q", "a"), ("q", "b"), ("r", "c", "n"), ("s", "c", "")]
+    examples = [EmbeddingExample(str(n), t) for n, t in enumerate(pairs)]
+    vectors = [v[[0, 1]], v[[0, 5]], v[[4, 3, 2]], v[[5, 3, 0]]]
+    # Documents: a 10, b 90, c 30 and n 20 degrees. The ranks of the matches
+    # are 1 and 4 for q, at 0 degrees, 1 for r, at 40, and 2 for s, at 90.
+    found = task.metrics(examples, vectors)
+    assert found["documents"] == 4
+    assert found["recall@1"] == pytest.approx((0.5 + 1 + 0) / 3)
+    assert found["mrr@10"] == pytest.approx((1 + 1 + 0.5) / 3)
