@@ -180,8 +180,17 @@ def _find(
         raise InputError(
             "--precision=bfloat16 needs OpenVINO. Add --engine=openvino."
         )
+    _require_tensorflow(model_files)
     logging.info("Engine: TensorFlow")
     return None
+
+
+def _require_tensorflow(model_files: ModelFiles) -> None:
+    if problem := missing_package("tensorflow"):
+        raise InputError(
+            f"{model_files.init_checkpoint}: a checkpoint {problem} Without "
+            "it, use a model that --export_openvino wrote."
+        )
 
 
 def _find_export(
@@ -230,6 +239,7 @@ def _find_export(
         return kept
     if engine == "auto":
         return None
+    _require_tensorflow(model_files)
     if not _can_keep(directory):
         kept = os.path.join(tempfile.mkdtemp(), kind)
         atexit.register(files.remove_directory, os.path.dirname(kept))

@@ -414,6 +414,8 @@ def test_engine_that_does_not_fit_the_model_is_an_error(
         Predictor.from_dir(export)
     with pytest.raises(InputError, match="--engine=openvino needs the pack"):
         Predictor.from_dir(run, engine="openvino")
+    with pytest.raises(InputError, match=r"checkpoint needs .* tensorflow"):
+        Predictor.from_dir(run)
 
 
 @pytest.mark.slow
