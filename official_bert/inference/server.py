@@ -19,6 +19,7 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
+import uvicorn
 from absl import logging
 
 from official_bert.errors import InputError, quoted
@@ -29,8 +30,10 @@ from official_bert.options import Serve
 # {path: its method}.
 _METHODS = {"/predict": "POST", "/health": "GET"}
 
-# How long the server waits, after a signal, for clients that are still sending
-# a request or reading a response.
+# How long the server waits after a signal: for another request of clients that
+# keep their connections, and then for clients that are still sending a request
+# or reading a response.
+_SECONDS_TO_TELL = 1
 _SECONDS_TO_STOP = 30
 
 # `receive` or `send` of ASGI.
@@ -104,11 +107,12 @@ class Batcher:
 
 
 class Application:
-    """An ASGI application."""
+    """An ASGI application. Responses close connections if `is_stopping`."""
 
     def __init__(self, predictor: Predictor, options: Serve) -> None:
         self._predictor, self._limit = predictor, options.max_request_bytes
         self._batcher = Batcher(predictor, options.batch_size)
+        self.is_stopping = False
 
     async def __call__(
         self, scope: dict[str, Any], receive: _Channel, send: _Channel
@@ -128,6 +132,8 @@ class Application:
             status, content = 500, {"error": message}
         body = json.dumps(content, ensure_ascii=False).encode("utf-8")
         headers["content-length"] = str(len(body))
+        if self.is_stopping:
+            headers["connection"] = "close"
         pairs = [(k.encode(), v.encode()) for k, v in headers.items()]
         start = {"type": "http.response.start", "status": status}
         await send({**start, "headers": pairs})
@@ -209,6 +215,38 @@ async def _read(receive: _Channel, announced: int, limit: int) -> bytes:
     raise _StatusError(413, message)
 
 
+class Server(uvicorn.Server):
+    """Runs the application of a model until it receives a signal."""
+
+    def __init__(self, predictor: Predictor, options: Serve) -> None:
+        self._application = Application(predictor, options)
+        super().__init__(
+            uvicorn.Config(
+                self._application,
+                loop="asyncio",
+                http="h11",
+                ws="none",
+                lifespan="off",
+                access_log=False,
+                log_config=None,
+                server_header=False,
+                timeout_graceful_shutdown=_SECONDS_TO_STOP,
+            )
+        )
+
+    async def shutdown(
+        self, sockets: list[socket.socket] | None = None
+    ) -> None:
+        """Responds to the requests that were received, then stops."""
+        for server in self.servers:
+            server.close()
+        # A client that keeps its connection may be sending another request. The
+        # response tells it to send no more; then its connection can be closed.
+        self._application.is_stopping = True
+        await asyncio.sleep(_SECONDS_TO_TELL)
+        await super().shutdown(sockets)
+
+
 def run(options: Serve) -> None:
     """Serves a model until the process receives SIGINT or SIGTERM.
 
@@ -221,7 +259,7 @@ def run(options: Serve) -> None:
             engine=options.engine,
             precision=options.precision,
         )
-        server = make_server(predictor, options)
+        server = Server(predictor, options)
         host = f"[{options.host}]" if ":" in options.host else options.host
         port = listener.getsockname()[1]
         logging.info(f"Serving at http://{host}:{port}/predict")
@@ -248,22 +286,3 @@ def listen(host: str, port: int) -> socket.socket:
             f"--host={host} --port={port}: the server cannot listen there. "
             f"{error.strerror}."
         ) from error
-
-
-def make_server(predictor: Predictor, options: Serve) -> Any:
-    """Returns the `uvicorn.Server` of a model."""
-    import uvicorn
-
-    return uvicorn.Server(
-        uvicorn.Config(
-            Application(predictor, options),
-            loop="asyncio",
-            http="h11",
-            ws="none",
-            lifespan="off",
-            access_log=False,
-            log_config=None,
-            server_header=False,
-            timeout_graceful_shutdown=_SECONDS_TO_STOP,
-        )
-    )

@@ -16,13 +16,14 @@ import pytest
 from support import tiny
 
 from official_bert.errors import InputError
-from official_bert.inference import server
 from official_bert.inference.predictor import Predictor
 from official_bert.options import Serve
 from official_bert.tasks.task import FinetunedModel
 from official_bert.tasks.text import TextTask
 
-pytest.importorskip("uvicorn", reason="needs the extra server")
+server = pytest.importorskip(
+    "official_bert.inference.server", reason="needs the extra server"
+)
 
 TEXTS = tiny.texts(100, 1, longest=12)
 JSON = {"Content-Type": "application/json"}
@@ -50,8 +51,12 @@ def predictor(tmp_path_factory):
 def serving(predictor, **options):
     """Yields a running server and its port."""
     options = Serve(model_dir="any", **options)
-    instance = server.make_server(predictor, options)
-    with server.listen("127.0.0.1", 0) as listener:
+    instance = server.Server(predictor, options)
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        server.listen("127.0.0.1", 0) as listener,
+    ):
+        patch.setattr(server, "_SECONDS_TO_TELL", 0)
         port = listener.getsockname()[1]
         thread = threading.Thread(target=instance.run, args=[[listener]])
         thread.start()
