@@ -77,7 +77,7 @@ def run(options: RunClassifier, rows: Sequence[Row]) -> tuple["Task", str]:
     if options.sweep:
         return task, sweep.run(task, options)
     if options.folds:
-        folds.run(task, options, rows)
+        task = folds.run(task, options, rows)
     finetune.finetune(task, options)
     reporting.print_next_command(task, options)
     return task, options.output_dir

@@ -124,7 +124,7 @@ def _not_fitted(problem: str) -> Fitted:
 def _log(fitted: str) -> None:
     logging.info(
         f"Calibration: {fitted}, fitted to the evaluated examples. Metrics "
-        f"with the ending _calibrated are cross-validated in {_NUM_FOLDS} folds"
+        "with the ending _calibrated are cross-validated"
     )
 
 

@@ -387,6 +387,11 @@ class Task(abc.ABC):
         """
         return Calibrated(self, answers, {})
 
+    @property
+    def uncalibrated(self) -> "Task":
+        """The task without calibration."""
+        return self
+
     def with_calibration_of(self, other: "Task") -> "Task":
         """Returns the task with the calibration of another one, if any."""
         return self

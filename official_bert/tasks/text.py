@@ -407,6 +407,10 @@ class TextTask(Task):
         is_multilabel = self.task_type == "multilabel"
         return targets.astype(bool) if is_multilabel else targets[:, 0]
 
+    @property
+    def uncalibrated(self) -> "TextTask":
+        return dataclasses.replace(self, calibration=NO_CALIBRATION)
+
     def with_calibration_of(self, other: Task) -> "TextTask":
         if not isinstance(other, TextTask):
             return self

@@ -156,7 +156,8 @@ def predict(run: "FinetuningRun") -> None:
 def _run_model(
     run: "FinetuningRun", mode: str, split: str, record_dir: str | None
 ) -> tuple[list[Any], dict[str, float]]:
-    """Returns an answer for each example, and the mean losses."""
+    """Returns answers without calibration, and the mean losses."""
+    task = run.task.uncalibrated
     forward, length = run.forwards[mode], run.options.max_seq_length
     answers: list[Any] = []
     losses = [np.zeros((0, 2))]
@@ -165,14 +166,14 @@ def _run_model(
         path = os.path.join(record_dir, file_names.records(split))
         writing = files.writing(path)
     with writing as file:
-        for features in run.task.featurize(
+        for features in task.featurize(
             run.examples[split], run.tokenizer, length
         ):
             if file:
                 record_files.write_features(file, features, length)
             outputs = forward.run(features, _DESCRIPTIONS[mode])
-            answers += run.task.answers(features, outputs.logits)
-            loss_sums = outputs.losses * run.task.loss_unit
+            answers += task.answers(features, outputs.logits)
+            loss_sums = outputs.losses * task.loss_unit
             losses.append(np.stack([loss_sums, outputs.weights], 1))
     return answers, _mean_losses(np.concatenate(losses), forward.batch_size)
 

@@ -20,13 +20,14 @@ from official_bert.training import reporting, sweep
 _OTHER_RESULTS = ("global_step", "loss")
 
 
-def run(task: Task, options: RunClassifier, rows: Sequence[Row]) -> None:
+def run(task: Task, options: RunClassifier, rows: Sequence[Row]) -> Task:
     """Trains a model for each fold, on the examples of the other folds.
 
     Each run is a process of its own, as in a sweep, and evaluates its model on
     its fold. `folds.tsv` has the mean and the standard deviation of each
     metric. Texts, whose training examples are `rows`, also have the files of
-    `_write_answers`. Raises `InputError` if a run fails.
+    `_write_answers`. Returns the task, calibrated on the answers of these
+    models. Raises `InputError` if a run fails.
     """
     names = [f"{n}of{options.folds}" for n in range(1, options.folds + 1)]
     others = {"folds": 0, "do_predict": False, "test_file": None}
@@ -55,6 +56,8 @@ def run(task: Task, options: RunClassifier, rows: Sequence[Row]) -> None:
         directories = [fold_options.output_dir for _, fold_options in runs]
         answers = _read_answers(directories, folds)
         _write_answers(task, options.output_dir, rows, folds, examples, answers)
+        task = task.calibrate(examples, [*answers], fits=True).task
+    return task
 
 
 def _metric_rows(results: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:

@@ -17,7 +17,8 @@ from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
 from official_bert.io import processes
 from official_bert.options import RunClassifier
-from official_bert.tasks import detection
+from official_bert.tasks import calibration, detection
+from official_bert.tasks.calibration import Calibration, Fitted
 
 TAGS = {"good": "B-X", "bad": "B-Y"}
 
@@ -71,6 +72,14 @@ def test_each_row_is_answered_by_the_model_that_was_not_trained_on_it(
     tmp_path, started_folds, task_type, monkeypatch
 ):
     texts, labels = write_data(tmp_path, task_type)
+    fitted = []
+
+    def fit(targets, scores, labels):
+        fitted.append(np.round(scores, 4).tolist())
+        temperature = 2.0 if len(scores) == 30 else 1.0
+        return Fitted(Calibration(temperature), {})
+
+    monkeypatch.setattr(calibration, "fit", fit)
     flags = ["--folds=3", f"--task_type={task_type}", "--num_train_epochs=2"]
     options = parse(tmp_path, *flags, "--train_batch_size=8")
     output = tmp_path / "out"
@@ -119,7 +128,12 @@ def test_each_row_is_answered_by_the_model_that_was_not_trained_on_it(
         values = [result[name] for result in results]
         expected = [np.mean(values), np.std(values, ddof=1), *values]
         assert cells == [f"{number:.4f}" for number in expected]
-    # The last model is trained on all rows.
+    # The last model is trained on all rows, and calibrated on their answers.
+    if task_type != "regression":
+        found = [[*row["probabilities"].values()] for row in rows]
+        np.testing.assert_allclose(fitted[-1], found, atol=1e-4)
+        stored = read_json(output / "task.json")["calibration"]
+        assert stored == {"temperature": 2.0, "thresholds": []}
     assert read_json(output / "train.tf_record.json")["num_records"] == 30
     names = {path.name for path in output.iterdir()}
     assert "task.json" in names
