@@ -45,12 +45,17 @@ def directory(tmp_path_factory):
 @pytest.mark.slow
 def test_csv_notebook_trains_a_model_that_beats_the_baseline(directory):
     notebook = run_notebooks.run(PARTS["finetune_on_your_csv"], directory)
-    *_, trained, data, predicted = outputs(notebook)
+    *_, trained, data, predicted, matrix, suspects = outputs(notebook)
     model, baseline = re.search(r"accuracy +(\S+) +(\S+)", trained).groups()
     assert float(model) > float(baseline) + 0.2
     assert "examples" in data
     answers = [json.loads(line) for line in predicted.splitlines()]
     assert answers[0]["label"] == "good"
+    num_held_out = int(re.search(r"dev, (\d+) examples", trained)[1])
+    assert sum(map(int, re.findall(r"\d+", matrix))) == num_held_out
+    is_wrong = r"\tgood\tbad\t.*(boring|awful|tedious|clumsy|dreadful)"
+    is_wrong += r"|\tbad\tgood\t.*(superb|delightful|moving|clever|funny)"
+    assert len(re.findall(is_wrong, suspects)) >= 5
 
 
 @pytest.mark.trains
