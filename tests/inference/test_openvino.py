@@ -153,10 +153,7 @@ def test_answers_equal_those_of_tensorflow(runs, exports, name):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    "AVX2" in os.environ.get("ONEDNN_MAX_CPU_ISA", ""),
-    reason="OpenVINO asks the processor for bfloat16, and ignores this limit",
-)
+@pytest.mark.bfloat16
 def test_bfloat16_answers_are_near(exports):
     directory = exports / "classification"
     exact = Predictor.from_dir(directory, precision="float32")(PAIRS)

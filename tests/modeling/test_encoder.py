@@ -211,6 +211,7 @@ def test_adam_of_keras_updates_repeated_tokens_like_others():
     assert not change[4:].any()
 
 
+@pytest.mark.bfloat16
 def test_16_bit_gradients_are_summed_in_32_bits():
     ids = np.random.default_rng(0).integers(0, 4, [256, 16])
     factors = np.random.default_rng(1).normal(1, 0.1, [256, 16, 24])

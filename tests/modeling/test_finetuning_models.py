@@ -195,6 +195,7 @@ def test_bilstm_reads_each_text_as_if_it_were_alone(bilstm):
     assert not np.any(last[3])
 
 
+@pytest.mark.bfloat16
 @pytest.mark.parametrize("head", [("weighted_sum_all", 4), ("last",)])
 def test_heads_compute_in_float32_under_a_16_bit_policy(head):
     model = SequenceClassifier(

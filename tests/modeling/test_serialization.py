@@ -76,7 +76,13 @@ def check_saving(model, inputs, folder):
         np.testing.assert_array_equal(one, same)
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.bfloat16] * ("bfloat16" in name))
+        for name in LAYERS
+    ],
+)
 def test_functional_model_of_a_layer_survives_saving(name, tmp_path):
     layer, inputs = LAYERS[name]
     symbolic = keras.tree.map_structure(
@@ -123,6 +129,7 @@ def test_ids_may_be_floats():
     )
 
 
+@pytest.mark.bfloat16
 @pytest.mark.parametrize("dtype", ["mixed_bfloat16", layers.Bfloat16Matmul()])
 @pytest.mark.parametrize(
     "model_class",

@@ -201,12 +201,15 @@ def test_bilstm_resumes_with_the_weights_of_an_uninterrupted_run(
     "flags",
     [
         {"feature_layers": "weighted_sum_last_4", "jit_compile": True},
-        {
-            "learning_rate": 3e-3,
-            "mixed_precision": "bfloat16",
-            "remat": True,
-            "distribution_strategy": "mirrored",
-        },
+        pytest.param(
+            {
+                "learning_rate": 3e-3,
+                "mixed_precision": "bfloat16",
+                "remat": True,
+                "distribution_strategy": "mirrored",
+            },
+            marks=pytest.mark.bfloat16,
+        ),
     ],
     ids=["jit_compile", "bfloat16,mirrored"],
 )

@@ -91,6 +91,7 @@ def test_iterations_per_loop_changes_no_weights(folder, one_device, tmp_path):
     assert [e["global_step"] for e in history] == [4, 8, 12, 16, 20]
 
 
+@pytest.mark.bfloat16
 def test_run_resumes_with_another_precision(folder, one_device, tmp_path):
     output = shutil.copytree(one_device, tmp_path / "out")
     scale = {"loss_scale/value", "loss_scale/finite_steps"}
@@ -101,6 +102,7 @@ def test_run_resumes_with_another_precision(folder, one_device, tmp_path):
         assert scale & set(weights(output)) == expected
 
 
+@pytest.mark.bfloat16
 def test_run_with_bfloat16_products_is_near_float32_and_resumes_exactly(
     folder, one_device, tmp_path
 ):

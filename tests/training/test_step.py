@@ -200,6 +200,7 @@ def test_loss_scale_does_not_change_the_update(batch):
 
 
 @pytest.mark.slow
+@pytest.mark.bfloat16
 @pytest.mark.parametrize(
     ("kind", "largest_error"), [("bfloat16", 0.05), ("float16", 0.005)]
 )
@@ -224,6 +225,7 @@ def test_16_bit_gradients_are_close_to_32_bit_ones(batch, kind, largest_error):
 
 
 @pytest.mark.slow
+@pytest.mark.bfloat16
 @pytest.mark.parametrize(
     "settings", [{}, {"num_micro_batches": 4, "recomputes_layers": True}]
 )
@@ -244,6 +246,7 @@ def test_gradients_of_bfloat16_products_point_where_those_of_float32_do(
 
 
 @pytest.mark.slow
+@pytest.mark.bfloat16
 def test_all_values_except_products_are_float32(batch):
     exact, output = (
         make_model(WITHOUT_DROPOUT, matmul=kind).bert(
