@@ -89,6 +89,13 @@ class ConvertCheckpoint(TokenizerOptions, heading="Model"):
         0,
         at_least=0,
     )
+    average_checkpoints: int = option(
+        "A run directory: the mean of the weights of its newest N checkpoints. "
+        "0: those of the best or newest one.",
+        0,
+        at_least=0,
+        check=lambda number: None if number != 1 else "must be at least 2.",
+    )
     strip_optimizer: bool = switch(
         "Copy a TF1 checkpoint without the optimizer state (adam_m, adam_v, "
         "global_step, ...), which is two thirds of its size.",
@@ -100,6 +107,7 @@ class ConvertCheckpoint(TokenizerOptions, heading="Model"):
             "add_tokens",
             "head",
             "repeat_positions",
+            "average_checkpoints",
         ),
     )
     overwrite: bool = switch("Replace the contents of --output.")
@@ -148,7 +156,9 @@ class ConvertCheckpoint(TokenizerOptions, heading="Model"):
                     "needs a TF1 checkpoint and --to=tf1. Omit it: other "
                     "formats never include the optimizer.",
                 )
-        elif self.to == detected and not self.add_tokens:
+        elif self.to == detected and not (
+            self.add_tokens or self.average_checkpoints
+        ):
             advice = "Choose another format."
             if detected == "tf1":
                 advice = "To remove the optimizer state, add --strip_optimizer."

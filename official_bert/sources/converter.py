@@ -17,6 +17,7 @@ from official_bert.errors import InputError, listed
 from official_bert.io import files, progress
 from official_bert.options.convert_checkpoint import ConvertCheckpoint
 from official_bert.runs import file_names
+from official_bert.runs.directory import RunDirectory
 from official_bert.sources import (
     checkpoint_paths,
     formats,
@@ -69,12 +70,43 @@ def open_model(options: ConvertCheckpoint) -> Model:
         # Without its fine-tuned head, the model cannot do its task.
         description = dataclasses.replace(description, task=None)
     model = dataclasses.replace(model, description=description)
+    if options.average_checkpoints:
+        model = _averaged(model, options.input, options.average_checkpoints)
     model = _with_raw_targets(model)
     if options.add_tokens:
         model = _with_added_tokens(model, options.add_tokens)
     if options.repeat_positions:
         return _with_repeated_positions(model, options.repeat_positions)
     return model
+
+
+def _averaged(model: Model, directory: str, count: int) -> Model:
+    """Returns a model with the mean weights of a run's newest checkpoints.
+
+    This makes the result depend less on the last steps (Vaswani et al., 2017,
+    section 6.1). Raises `InputError` if there are fewer than `count`.
+    """
+    names = RunDirectory(directory).checkpoint_names()[-count:]
+    if len(names) < count:
+        raise InputError(
+            f"--average_checkpoints={count} needs a run directory with "
+            f"{count} checkpoints. Received: {listed(names) or 'none'} in "
+            f"{directory}. Train with a lower --save_checkpoints_steps, and "
+            f"with --keep_checkpoint_max={count} or more."
+        )
+    logging.info(f"The mean of {listed(names)}")
+    checkpoints = [
+        tf1_weights.open_prefix(os.path.join(directory, name)) for name in names
+    ]
+
+    def average(name: str, weight: np.ndarray) -> np.ndarray:
+        if name not in model.stored:  # Newly initialized.
+            return weight
+        stored = model.stored[name]
+        weights = np.stack([c.read(stored) for c in checkpoints])
+        return weights.mean(axis=0, dtype=np.float64).astype(np.float32)
+
+    return model.with_changes(average)
 
 
 def _with_added_tokens(model: Model, path: str) -> Model:

@@ -21,6 +21,7 @@ from support.run_outputs import read_json
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
 from official_bert.options import ConvertCheckpoint
+from official_bert.runs import checkpoints
 from official_bert.sources import converter, pretrained
 from official_bert.sources.formats.huggingface import weights as hf_weights
 from official_bert.sources.formats.tf1 import checkpoint as tf1
@@ -61,6 +62,28 @@ def test_optimizer_state_is_stripped(tmp_path, capsys):
     assert_arrays(output, arrays)
     assert f"Left out: {len(arrays) + 1} arrays" in capsys.readouterr().out
     assert_equal_files(tmp_path / "a", output, "vocab.txt", "bert_config.json")
+
+
+def test_average_is_the_mean_of_the_newest_checkpoints(tmp_path):
+    run = tmp_path / "run"
+    arrays = finetuned(run)
+    (run / "bert_model.ckpt.index").unlink()
+    saved = []
+    for step in (10, 20, 30):
+        noise = np.random.default_rng(step)
+        changed = {n: a + noise.normal(size=a.shape) for n, a in arrays.items()}
+        saved.append({n: a.astype(np.float32) for n, a in changed.items()})
+        step_array = {"global_step": np.int64(step)}
+        checkpoints.save(str(run), step, saved[-1] | step_array, None, 3)
+    output = to_tf1(run, average_checkpoints=2)
+    means = {n: (saved[1][n].astype(float) + saved[2][n]) / 2 for n in arrays}
+    assert_arrays(output, {n: a.astype(np.float32) for n, a in means.items()})
+    assert_equal_files(run, output, "vocab.txt", "bert_config.json")
+    assert answers(output) != answers(run)
+    with pytest.raises(
+        InputError, match=r"needs .* 4 checkpoints\. Received: mo"
+    ):
+        to_tf1(run, "c", average_checkpoints=4)
 
 
 @pytest.mark.parametrize("has_task_file", [True, False])
