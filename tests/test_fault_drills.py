@@ -85,7 +85,13 @@ def start(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["dynamic masking", "--train_file"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "dynamic masking",
+        pytest.param("--train_file", marks=pytest.mark.nightly),
+    ],
+)
 def test_killed_runs_end_like_an_uninterrupted_one(name):
     # Not in this process, which has used TensorFlow and cannot be forked.
     line = ["-m", "tools.fault_drill", "3", "1", name]

@@ -114,6 +114,7 @@ def test_death_of_a_host_during_evaluation_ends_the_other(tmp_path, flags):
         end(processes, 1, tmp_path / "out", signal.SIGTERM)
 
 
+@pytest.mark.nightly
 def test_restarted_hosts_end_with_the_weights_of_an_uninterrupted_run(
     tmp_path, flags
 ):
