@@ -70,9 +70,12 @@ def run(options: RunClassifier, rows: Sequence[Row]) -> tuple["Task", str]:
     """
     with cli.quiet_imports():
         from official_bert import tasks
+        from official_bert.inference import teacher
         from official_bert.training import finetune, folds, reporting, sweep
 
     task = tasks.get(options, rows)
+    if options.teacher and options.do_train:
+        task = teacher.with_teacher(task, options)
     options.download_weights()  # TF Hub modules contain theirs.
     if options.sweep:
         return task, sweep.run(task, options)

@@ -255,6 +255,31 @@ class Predictor:
     def answer(self, examples: Sequence[Any]) -> list[dict[str, Any]]:
         """Returns the answers for examples from `parse`."""
         answers, explained = [], list[Any]()
+        for features, logits, found in self._run(examples):
+            answers += found
+            if self._explainer:
+                explained += self._explainer(
+                    features, self.task.outputs(features, logits, found)
+                )
+        results = [
+            self.task.answer_to_json(example, answer)
+            for example, answer in zip(examples, answers, strict=True)
+        ]
+        for result, explanation in zip(results, explained, strict=False):
+            result["explanation"] = explanation
+        return results
+
+    def task_answers(
+        self, examples: Sequence[Any], description: str
+    ) -> list[Any]:
+        """Returns the `Task.answers` for examples, with a progress bar."""
+        blocks = self._run(examples, description)
+        return [answer for *_, found in blocks for answer in found]
+
+    def _run(
+        self, examples: Sequence[Any], description: str | None = None
+    ) -> Iterator[tuple[Any, Any, list[Any]]]:
+        """Yields features, their logits, and the answers for their examples."""
         for features in self.task.featurize(
             examples, self.tokenizer, self.max_seq_length
         ):
@@ -269,21 +294,10 @@ class Predictor:
                 max_seq_length=self.max_seq_length,
                 batch_size=size,
                 pad_to=self.task.pad_to,
+                description=description,
             )
             logits = [logits for logits, *_ in outputs]
-            found = self.task.answers(features, logits)
-            answers += found
-            if self._explainer:
-                explained += self._explainer(
-                    features, self.task.outputs(features, logits, found)
-                )
-        results = [
-            self.task.answer_to_json(example, answer)
-            for example, answer in zip(examples, answers, strict=True)
-        ]
-        for result, explanation in zip(results, explained, strict=False):
-            result["explanation"] = explanation
-        return results
+            yield features, logits, self.task.answers(features, logits)
 
     def _warn_if_truncated(self, lengths: Sequence[int]) -> None:
         """Warns once if many texts are as long as the maximum, or longer."""

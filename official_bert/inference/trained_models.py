@@ -143,6 +143,20 @@ def load_finetuned(directory: str) -> FinetunedModel:
 def load_huggingface(model_files: ModelFiles) -> FinetunedModel:
     """Loads a fine-tuned model from a Hugging Face directory.
 
+    Raises `InputError` as `describe_huggingface` does.
+    """
+    # Taggers and SQuAD models may lack the pooler, which they do not use.
+    return _load_task(
+        describe_huggingface(model_files),
+        model_files.init_checkpoint,
+        model_files,
+        may_initialize="^bert/pooler/",
+    )
+
+
+def describe_huggingface(model_files: ModelFiles) -> dict[str, Any]:
+    """Returns the content of `task.json` for a Hugging Face directory.
+
     Raises `InputError` if a file is damaged, or the model is not fine-tuned.
     """
     directory = model_files.init_checkpoint
@@ -160,10 +174,7 @@ def load_huggingface(model_files: ModelFiles) -> FinetunedModel:
                 "or to answer questions. Received: a model with the head "
                 f"{model.head.name}."
             )
-    # Taggers and SQuAD models may lack the pooler, which they do not use.
-    return _load_task(
-        task, directory, model_files, may_initialize="^bert/pooler/"
-    )
+    return task
 
 
 def _load_task(

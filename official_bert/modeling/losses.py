@@ -246,7 +246,11 @@ def training_loss(
             weights *= batch["example_weights"][:, 0]
         if class_weights and kind == "classification":
             of_classes = ops.convert_to_tensor(class_weights, "float32")
-            weights *= ops.take(of_classes, batch["label_ids"][:, 0])
+            of_texts = ops.take(of_classes, batch["label_ids"][:, 0])
+            if "has_label" in batch:
+                is_labelled = batch["has_label"][:, 0] > 0
+                of_texts = ops.where(is_labelled, of_texts, 1.0)
+            weights *= of_texts
         return weights
 
     def losses_of_labels(logits: Any, batch: Batch) -> Any:
@@ -262,3 +266,59 @@ def training_loss(
     if class_weights and kind == "multilabel":
         return TaskLoss(losses_of_labels, weights_of_labels)
     return loss._replace(weights=weights_of_texts)
+
+
+class Distillation(NamedTuple):
+    """The share of a teacher's answers in the loss, and their temperature."""
+
+    alpha: float
+    temperature: float
+
+
+def distillation_loss(
+    kind: str,
+    distillation: Distillation,
+    class_weights: Sequence[float] = (),
+    smoothing: float = 0.0,
+) -> TaskLoss:
+    """Returns the loss of a student (Hinton et al., 2015).
+
+    For classes and choices, it is alpha T^2 KL(teacher / T || student / T) +
+    (1 - alpha) `training_loss`, without the second term if `has_label` is 0.
+    The first term is the squared error in regression and the binary cross
+    entropy in multi-label tasks, with the teacher's answers as labels.
+    """
+    alpha, temperature = distillation
+    hard = training_loss(kind, class_weights, smoothing)
+    unsmoothed = training_loss(kind, class_weights)
+
+    def losses(logits: Any, batch: Batch) -> Any:
+        answers = batch["teacher_answers"]
+        if kind in ("multilabel", "regression"):
+            taught = {**batch, "label_ids": answers}
+            soft = unsmoothed.losses(logits, taught)
+        else:
+            if kind == "choices":
+                logits = mask_missing_choices(logits, batch["input_mask"])
+            soft = _divergence(answers, logits, temperature)
+        of_labels = hard.losses(logits, batch)
+        has_label = ops.cast(batch["has_label"], "float32")
+        if len(of_labels.shape) == 1:
+            has_label = has_label[:, 0]
+        return alpha * soft + (1 - alpha) * has_label * of_labels
+
+    return TaskLoss(losses, hard.weights)
+
+
+def _divergence(answers: Any, logits: Any, temperature: float) -> Any:
+    """Returns T^2 KL(teacher / T || student / T), float32 [B].
+
+    `answers` are the teacher's probabilities [B, C], `logits` the student's.
+    """
+    is_possible = answers > 0  # Unlike choices without tokens.
+    scores = ops.log(ops.where(is_possible, answers, 1.0))
+    scores = ops.where(is_possible, scores, _MISSING)
+    teacher = ops.log_softmax(scores / temperature)
+    student = ops.log_softmax(ops.cast(logits, "float32") / temperature)
+    terms = ops.exp(teacher) * (teacher - student)
+    return temperature**2 * ops.sum(terms, axis=-1)

@@ -23,6 +23,7 @@ from official_bert.options.flags import (
     optional,
     optional_path,
     path_option,
+    share,
     switch,
 )
 from official_bert.options.training import PER_COMMAND
@@ -261,6 +262,36 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         "Own texts: column of the weights of the training examples in the "
         "loss, numbers of at least 0."
     )
+    teacher: str | None = optional_path(
+        "Texts, multiple choice: also learn the answers of a model fine-tuned "
+        "for the same task: a run directory, an OpenVINO export, or a Hugging "
+        "Face model.",
+        needed_by=("distill_alpha", "distill_temperature", "unlabeled_file"),
+        on_resume="input",
+        inherited=False,
+        in_sweep=False,
+    )
+    distill_alpha: float = share(
+        "The share of the teacher's answers in the loss; the rest is that of "
+        "the labels.",
+        0.5,
+        inherited=False,
+    )
+    distill_temperature: float = option(
+        "The divisor of the logits of teacher and student. Not in multi-label "
+        "tasks and regression.",
+        2.0,
+        at_least=0.1,
+        inherited=False,
+    )
+    unlabeled_file: str | None = optional_path(
+        "Own texts: more texts to learn the teacher's answers for, in files "
+        "with the columns of --train_file; labels are ignored.",
+        needs="train_file",
+        on_resume="input",
+        inherited=False,
+        in_sweep=False,
+    )
     best_metric: str = option(
         "The metric of eval_results.json that best/, --early_stopping and "
         "--sweep maximize, such as macro_f1 or roc_auc. Default: that of the "
@@ -436,6 +467,12 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
             raise self.error("output_dir", message)
 
     @property
+    def used_splits(self) -> list[str]:
+        """Which of `train`, `dev`, `test` and `unlabeled` are read."""
+        has_texts = self.do_train and self.unlabeled_file
+        return super().used_splits + ["unlabeled"] * bool(has_texts)
+
+    @property
     def resolved_task(self) -> str:
         """`task_name` without capitals and hyphens, such as sst2."""
         return (self.task_name or "").lower().replace("-", "")
@@ -451,7 +488,7 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         return self.resolved_task in (*tables.FORMATS, tables.LINES)
 
     def own_file(self, split: str) -> str:
-        """Returns the user's `train`, `dev` or `test` file.
+        """Returns the user's `train`, `dev`, `test` or `unlabeled` file.
 
         This may be several, see `own_files`. With --train_file, but without
         --dev_file, `dev` is the file of held-out examples that training writes.

@@ -96,6 +96,13 @@ def _with_metric_and_weights(task: Task, options: RunClassifier) -> Task:
     if options.weight_column and not options.has_own_texts:
         message = "is for classification and regression of your own texts."
         raise options.error("weight_column", f"{message} Omit it.")
+    if options.teacher and not isinstance(task, TextTask | ChoiceTask):
+        message = "is for texts and multiple choice. Omit it."
+        raise options.error("teacher", message)
+    has_classes = task.head.loss in ("classification", "choices")
+    if options.is_set("distill_temperature") and not has_classes:
+        message = "is not for multi-label tasks and regression. Omit it."
+        raise options.error("distill_temperature", message)
     if not isinstance(task, TextTask):
         return task
     metric = options.best_metric or task.best_metric

@@ -131,7 +131,10 @@ class OwnData(DataSet):
         """Returns the label of a row; in test data, None if it is unknown.
 
         Test data may lack the column of labels, or have values such as -1.
+        Labels of the split `unlabeled` are not read.
         """
+        if split == "unlabeled":
+            return None
         try:
             return self.label(row)
         except UnknownValueError:

@@ -43,7 +43,10 @@ def write_records(
     are padded to `max_seq_length`. Returns the metadata: `num_records`, and
     `lengths` if there are records.
     """
-    settings = (task.to_json(), max_seq_length)
+    teacher = task.teacher
+    settings: tuple[Any, ...] = (task.to_json(), max_seq_length)
+    if teacher:
+        settings += (teacher.fingerprints,)
     fingerprint = _fingerprint(examples, settings, tokenizer)
     metadata_path = f"{path}.json"
     if metadata := _read_if_up_to_date(path, metadata_path, fingerprint):
@@ -53,6 +56,8 @@ def write_records(
     if files.exists(metadata_path):  # It would not fit the new records.
         files.write_text(metadata_path, "{}\n")
     blocks = task.featurize(examples, tokenizer, max_seq_length)
+    if teacher:
+        blocks = teacher.answer(blocks)
     lengths: list[int] = []
     with (
         files.writing(path) as file,

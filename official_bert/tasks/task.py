@@ -269,6 +269,7 @@ class Task(abc.ABC):
 
     Attributes:
         data: The `DataSet` of a run; None in `predict.py` and for export.
+        teacher: The `Teacher` of a run, if it has one.
         pooling_head: The layers between BERT and the task's linear layer.
         kind: The name of the class in `task.json`.
         head_kind: The kind of the model's head, a key of `heads.KINDS`.
@@ -283,12 +284,13 @@ class Task(abc.ABC):
     """
 
     data: Any = None
+    teacher: Any = None
     pooling_head: PoolingHead = NO_POOLING_HEAD
 
     kind: ClassVar[str]
     head_kind: ClassVar[str]
     serving: ClassVar[str] = "logits"
-    not_saved: ClassVar[tuple[str, ...]] = ("data", "pooling_head")
+    not_saved: ClassVar[tuple[str, ...]] = ("data", "teacher", "pooling_head")
     epoch_has_all_features: ClassVar[bool] = True
     pad_to = "bucket"
     input_ending = "jsonl"
@@ -324,7 +326,12 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def schema(self, max_seq_length: int) -> Schema:
-        """Returns names, shapes and types of a training record's features."""
+        """Returns names, shapes and types of the features of a record."""
+
+    def training_schema(self, max_seq_length: int) -> Schema:
+        """Returns the schema of a training record, with a teacher's answers."""
+        schema = self.schema(max_seq_length)
+        return {**schema, **self.teacher.schema} if self.teacher else schema
 
     def featurize(
         self, examples: Examples, tokenizer: Tokenizer, max_seq_length: int

@@ -26,6 +26,7 @@ _TPU_TIMEOUT = 10  # Seconds.
 # {split: the flag of its batch size}.
 _BATCH_SIZE_FLAGS = {
     "train": "train_batch_size",
+    "unlabeled": "train_batch_size",
     "dev": "eval_batch_size",
     "test": "predict_batch_size",
 }

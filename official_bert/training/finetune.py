@@ -16,7 +16,7 @@ from official_bert.inputs import datasets
 from official_bert.inputs.records import RecordFiles
 from official_bert.io import files, json_files
 from official_bert.modeling.finetuning_models import build_model
-from official_bert.modeling.losses import EMBEDDING_LOSSES
+from official_bert.modeling.losses import EMBEDDING_LOSSES, Distillation
 from official_bert.optimization import layerwise
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.options import (
@@ -29,7 +29,7 @@ from official_bert.runs.directory import RunDirectory
 from official_bert.sources import checkpoint_paths, task_file
 from official_bert.sources.heads import TASK_HEAD
 from official_bert.tasks import record_files
-from official_bert.tasks.task import Task
+from official_bert.tasks.task import Task, shuffle_examples
 from official_bert.tokenization import Tokenizer
 from official_bert.training import (
     checkpointing,
@@ -139,6 +139,8 @@ class FinetuningRun:
         """Writes `train.tf_record` unless it is up to date."""
         path = os.path.join(self.directory, file_names.records("train"))
         task, examples = self.task, self.examples["train"]
+        if unlabeled := self.examples.get("unlabeled"):
+            examples = shuffle_examples([*examples, *unlabeled])
         length = self.options.max_seq_length
         metadata = record_files.write_records(
             path, task, examples, self.tokenizer, length
@@ -152,7 +154,7 @@ class FinetuningRun:
         has_all = task.epoch_has_all_features
         num_examples = metadata["num_records"] if has_all else len(examples)
         return TrainingData(
-            RecordFiles([path], task.schema(length)), num_examples
+            RecordFiles([path], task.training_schema(length)), num_examples
         )
 
     def make_trainer(self, data: TrainingData) -> loop.Trainer:
@@ -164,9 +166,14 @@ class FinetuningRun:
         is_embedding = head.loss in EMBEDDING_LOSSES
         objective = EmbeddingObjective if is_embedding else FinetuningObjective
         smoothing = getattr(options, "label_smoothing", 0.0)
+        distillation = None
+        if self.task.teacher and isinstance(options, RunClassifier):
+            distillation = Distillation(
+                options.distill_alpha, options.distill_temperature
+            )
         return loop.Trainer(
             model,
-            objective(head, self._class_weights(), smoothing),
+            objective(head, self._class_weights(), smoothing, distillation),
             weights,
             _make_schedule(data.num_examples, options, num_extra),
             options,
@@ -329,6 +336,10 @@ def data_files(task: Task, options: FinetuningOptions) -> dict[str, list[str]]:
     holds_out = isinstance(options, RunClassifier) and options.holds_out
     if options.eval_every and not holds_out:
         paths["evaluation data"] = task.data.paths("dev")
+    if task.teacher:
+        paths["teacher"] = task.teacher.files
+    if isinstance(options, RunClassifier) and options.unlabeled_file:
+        paths["unlabeled data"] = task.data.paths("unlabeled")
     return paths
 
 

@@ -14,8 +14,10 @@ from official_bert.inputs.schemas import Masking
 from official_bert.modeling.layers import Training
 from official_bert.modeling.losses import (
     EMBEDDING_LOSSES,
+    Distillation,
     TaskLoss,
     cross_entropy,
+    distillation_loss,
     training_loss,
 )
 from official_bert.modeling.pretraining_model import (
@@ -120,16 +122,21 @@ class FinetuningObjective:
     """The weighted mean loss over all examples or tokens with a label.
 
     `class_weights` are the weights of the classes; (): all have the weight 1.
-    For `smoothing` see `training_loss`.
+    For `smoothing` see `training_loss`. With `distillation`, a batch has the
+    answers of a teacher.
     """
 
     head: Head
     class_weights: tuple[float, ...] = ()
     smoothing: float = 0.0
+    distillation: Distillation | None = None
 
     @property
     def _loss(self) -> TaskLoss:
-        return training_loss(self.head.loss, self.class_weights, self.smoothing)
+        kind, flags = self.head.loss, (self.class_weights, self.smoothing)
+        if self.distillation:
+            return distillation_loss(kind, self.distillation, *flags)
+        return training_loss(kind, *flags)
 
     def with_labels(self, batch: Batch, seed: Any) -> Batch:
         """Returns the batch, which has the labels of the records."""

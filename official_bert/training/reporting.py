@@ -63,7 +63,8 @@ def log_data(
     rows = {"": list(data)}
     rows["examples"] = [f"{len(examples):,}" for examples in data.values()]
     rows |= _label_rows(counts, total)
-    if metadata and metadata["num_records"] != len(data["train"]):
+    num_texts = sum(len(data.get(name, ())) for name in ("train", "unlabeled"))
+    if metadata and metadata["num_records"] != num_texts:
         rows["windows"] = [f"{metadata['num_records']:,}"]
     for name, value in metadata.get("lengths", {}).items():
         if name == "full":

@@ -180,11 +180,10 @@ def _require_same_run(
             f"--model={options.output_dir}."
         )
     names = options.names(on_resume="fixed")
-    if None in (
-        record.options.get("dev_file"),
-        getattr(options, "dev_file", None),
-    ):
-        names.append("dev_file")  # Without it, training data is held out.
+    # Without a dev file, training data is held out.
+    for name in ("dev_file", "teacher", "unlabeled_file"):
+        if None in (record.options.get(name), getattr(options, name, None)):
+            names.append(name)
     changes = changed_options(record, options, names)
     changes += record.changed_files(compared_files(options, data_files))
     problem = f"{resumed} was trained with other options or data:"

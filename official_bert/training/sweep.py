@@ -3,6 +3,7 @@
 import collections
 import itertools
 import os
+import shutil
 import signal
 import statistics
 from collections.abc import Iterator, Sequence
@@ -66,7 +67,7 @@ def complete(task: Task, runs: Runs, failures: list[str]) -> Iterator[Result]:
     for number, (setting, options) in enumerate(runs, start=1):
         directory = options.output_dir
         logging.info(f"Run {number} of {len(runs)}: {directory}")
-        if failure := _complete(options):
+        if failure := _complete(options, runs):
             logging.error(f"{directory}: {failure}")
             failures.append(f"{directory}: {failure}")
             continue
@@ -98,10 +99,10 @@ def _require_data(runs: Runs) -> None:
             tasks.get(options).data.read_all(options.used_splits)
 
 
-def _complete(options: RunClassifier) -> str:
+def _complete(options: RunClassifier, runs: Runs) -> str:
     """Trains, evaluates, predicts and plots, unless already done.
 
-    Returns how the run failed, or "".
+    Returns how the run failed, or "". `runs` are all runs of the sweep.
     """
     results = os.path.join(options.output_dir, file_names.METRICS)
     if files.exists(results):
@@ -110,6 +111,8 @@ def _complete(options: RunClassifier) -> str:
                 plots.write(options.output_dir)
             return ""
         options = options.replace(do_train=False, do_eval=False)
+    elif options.teacher:
+        _copy_records(runs, options)
     name = options.command.removesuffix(".py")
     flags = [*options.flags(), *cli.global_flags()]
     status = processes.wait(processes.start_command(name, flags))
@@ -121,6 +124,25 @@ def _complete(options: RunClassifier) -> str:
     if status - 128 in (signal.SIGINT, signal.SIGTERM):
         return "stopped before its end"
     return f"exit status {status}" if status else ""
+
+
+def _copy_records(runs: Runs, options: RunClassifier) -> None:
+    """Copies the training records of another run, with a teacher's answers.
+
+    The run replaces them if its data or settings differ.
+    """
+    paths = [other.training_records for _, other in runs]
+    done = [path for path in paths if files.exists(f"{path}.json")]
+    target = options.training_records
+    if not done or files.exists(target):
+        return
+    files.make_directory(options.output_dir)
+    for ending in ("", ".json"):
+        with (
+            files.open_binary(done[0] + ending) as source,
+            files.writing(target + ending) as file,
+        ):
+            shutil.copyfileobj(source, file)
 
 
 def _has_predicted(options: RunClassifier) -> bool:

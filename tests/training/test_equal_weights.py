@@ -5,7 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
-from support import hosts, pretraining_runs, recorded, review_runs
+from support import hosts, pretraining_runs, recorded, review_runs, tiny
 from support.pretraining_runs import event_values
 from support.run_outputs import (
     assert_same_weights,
@@ -15,6 +15,7 @@ from support.run_outputs import (
 )
 
 from official_bert.modeling.layers import Dropout
+from official_bert.tasks.text import TextTask
 
 pytestmark = pytest.mark.slow
 
@@ -125,9 +126,9 @@ def test_two_hosts_have_the_weights_of_one_device(folder, one_device, tmp_path):
     event_values(tmp_path)  # Fails unless a single host writes events.
 
 
-@pytest.mark.parametrize("has_weights", [False, True])
+@pytest.mark.parametrize("variant", ["plain", "weights", "teacher"])
 def test_fine_tuning_on_two_replicas_ends_with_the_weights_of_one_device(
-    tmp_path, monkeypatch, has_weights
+    tmp_path, monkeypatch, variant
 ):
     """Without dropout, whose masks differ."""
     monkeypatch.setattr(Dropout, "call", lambda self, x, **_: x)
@@ -135,7 +136,11 @@ def test_fine_tuning_on_two_replicas_ends_with_the_weights_of_one_device(
     config = review_runs.CONFIG | {"attention_probs_dropout_prob": 0.0}
     (tmp_path / "bert_config.json").write_text(json.dumps(config))
     flags = {"do_train": True, "learning_rate": 1e-3}
-    if has_weights:
+    if variant == "teacher":  # With another vocabulary.
+        task = TextTask(task_type="classification", labels=("1", "0"))
+        flags["teacher"] = tiny.save_finetuned(tmp_path / "teacher", task)
+        flags |= {"distill_alpha": 0.7, "distill_temperature": 3.0}
+    if variant == "weights":
         lines = (tmp_path / "SST-2" / "train.tsv").read_text().splitlines()
         weights_of_rows = ["weight", *("0312"[i % 4] for i in range(160))]
         rows = zip(lines, weights_of_rows, strict=True)

@@ -3,6 +3,7 @@ import pytest
 import tensorflow as tf
 from scipy import special
 
+from official_bert.modeling.losses import Distillation
 from official_bert.modeling.pretraining_model import PretrainingOutput
 from official_bert.sources.heads import Head
 from official_bert.training import objectives, pretrain, step
@@ -150,6 +151,26 @@ def smoothed_losses(kind, logits, labels, smoothing):
     return -(targets * log_shares).sum(-1)
 
 
+def weighted_mean(objective, features, logits, num_parts):
+    """Returns the loss of a batch that is divided into equal parts."""
+    sums, divisors = [], []
+    for part in np.split(np.arange(len(logits)), num_parts):
+        batch = {
+            name: tf.constant(
+                values[part],
+                tf.float32 if values.dtype == np.float32 else tf.int32,
+            )
+            for name, values in features.items()
+        }
+        of_part = tf.constant(logits[part], tf.float32)
+        found = objective.loss_sums(lambda *_, **__: of_part, batch, True)  # noqa: B023
+        sums.append(found["loss"])
+        divisors.append(objective.loss_weights(batch)["loss"])
+    return objective.mean_losses(
+        {"loss": tf.add_n(sums)}, {"loss": tf.add_n(divisors)}
+    )["loss"]
+
+
 @pytest.mark.parametrize(
     ("kind", "class_weights", "smoothing"),
     [
@@ -201,21 +222,82 @@ def test_training_loss_is_a_weighted_mean_over_the_whole_batch(
     objective = FinetuningObjective(
         Head("sequence_classification", 3, kind), class_weights, smoothing
     )
-    sums, divisors = [], []
-    for part in np.split(np.arange(32), num_parts):
-        batch = {
-            name: tf.constant(
-                values[part],
-                tf.float32 if values.dtype == np.float32 else tf.int32,
-            )
-            for name, values in features.items()
-        }
-        of_part = tf.constant(found_logits[part], tf.float32)
-        found = objective.loss_sums(lambda *_, **__: of_part, batch, True)  # noqa: B023
-        sums.append(found["loss"])
-        divisors.append(objective.loss_weights(batch)["loss"])
-    found = objective.mean_losses(
-        {"loss": tf.add_n(sums)}, {"loss": tf.add_n(divisors)}
-    )
+    found = weighted_mean(objective, features, found_logits, num_parts)
     expected = (losses * weights).sum() / weights.sum()
-    np.testing.assert_allclose(found["loss"], expected, rtol=1e-6)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def log_shares(logits, temperature):
+    return special.log_softmax(logits / temperature, -1)
+
+
+def taught_losses(kind, logits, answers, temperature):
+    """Returns the losses of a teacher's answers, computed in float64."""
+    if kind == "regression":
+        return (logits[:, 0] - answers[:, 0]) ** 2
+    if kind == "multilabel":
+        log_odds = special.log_expit(logits), special.log_expit(-logits)
+        return -answers * log_odds[0] - (1 - answers) * log_odds[1]
+    with np.errstate(divide="ignore"):
+        teacher = np.exp(log_shares(np.log(answers), temperature))
+    student = np.exp(log_shares(logits, temperature))
+    return temperature**2 * special.rel_entr(teacher, student).sum(-1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "class_weights", "smoothing"),
+    [
+        ("classification", (), 0.0),
+        ("classification", (0.5, 1.0, 7.0), 0.25),
+        ("multilabel", (), 0.25),
+        ("multilabel", (0.5, 1.0, 7.0), 0.25),
+        ("regression", (), 0.0),
+        ("choices", (), 0.0),
+    ],
+)
+@pytest.mark.parametrize("num_parts", [1, 2])
+def test_loss_of_a_student_equals_its_formula(
+    kind, class_weights, smoothing, num_parts
+):
+    random = np.random.default_rng(0)
+    size = 3 if kind == "multilabel" else 1
+    logits = random.normal(size=(32, 3)) * 3
+    has_label = random.integers(0, 2, 32)
+    labels = random.integers(0, 2, (32, size)) * has_label[:, None]
+    answers = random.normal(size=(32, 3)) * 3
+    features = {
+        "label_ids": labels,
+        "is_real_example": np.ones((32, 1), int),
+        "has_label": has_label[:, None],
+        "input_mask": np.ones((32, 3, 4), int),
+    }
+    expected_logits = logits.copy()
+    if kind == "choices":
+        features["input_mask"][:8, 2] = 0
+        expected_logits[:8, 2] = answers[:8, 2] = -np.inf
+    if kind == "multilabel":
+        answers = special.expit(answers)
+    elif kind != "regression":
+        answers = special.softmax(answers, -1)
+    features["teacher_answers"] = answers.astype(np.float32)
+    hard = smoothed_losses(kind, expected_logits, labels, smoothing)
+    soft = taught_losses(kind, expected_logits, answers, 2.5)
+    weights = np.ones(32)
+    if kind == "multilabel" and class_weights:
+        has_label = has_label[:, None]
+        weights = np.where(labels, class_weights, 1.0)
+    elif kind == "multilabel":
+        hard, soft = hard.mean(-1), soft.mean(-1)
+    elif class_weights:
+        factors = np.take(class_weights, labels[:, 0])
+        weights = np.where(has_label, factors, 1.0)
+    losses = 0.3 * soft + 0.7 * has_label * hard
+    objective = FinetuningObjective(
+        Head("sequence_classification", 3, kind),
+        class_weights,
+        smoothing,
+        Distillation(0.3, 2.5),
+    )
+    found = weighted_mean(objective, features, logits, num_parts)
+    expected = (losses * weights).sum() / weights.sum()
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
