@@ -147,7 +147,7 @@ def test_suspect_labels_have_the_lowest_out_of_fold_probability_first(
 ):
     write_data(tmp_path, "classification")
     flags = ["--folds=2", "--num_train_epochs=2", "--train_batch_size=8"]
-    run_classifier.main(parse(tmp_path, *flags, "--do_predict=false"))
+    run_classifier.main(parse(tmp_path, *flags))
     rows = read_json_lines(tmp_path / "out" / "out_of_fold.jsonl")
     by_probability = sorted(
         (row["probabilities"][row["input"]["label"]], row["row"], row)
