@@ -20,7 +20,7 @@ If --output_dir has a checkpoint, training resumes from it. Without
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from official_bert.io.tables import Row
+from official_bert.io.rows import Row
 from official_bert.options import RunClassifier, cli
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from official_bert.io.tables import to_bit, to_number
+from official_bert.io.rows import to_bit, to_number
 
 _PRINTED_LIST = re.compile(r"\s*(\[.*\]|\(.*,.*\))\s*", re.DOTALL)
 _DIGITS = re.compile(r"\s*[01]([,;|\s]+[01])+\s*")

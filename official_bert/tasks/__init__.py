@@ -7,7 +7,7 @@ from typing import Any
 
 from official_bert.errors import InputError
 from official_bert.io import tables
-from official_bert.io.tables import Row
+from official_bert.io.rows import Row
 from official_bert.options import RunClassifier
 from official_bert.options.run_classifier import TAGGING_NAMES
 from official_bert.sources import task_file

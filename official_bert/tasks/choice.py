@@ -20,7 +20,7 @@ from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.io import files, tables
 from official_bert.io.json_files import Size
-from official_bert.io.tables import Row
+from official_bert.io.rows import Row
 from official_bert.metrics import classification
 from official_bert.options import Predict, RunClassifier
 from official_bert.sources.heads import Head

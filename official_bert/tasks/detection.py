@@ -13,7 +13,7 @@ from absl import logging
 from official_bert.errors import InputError, listed, quoted
 from official_bert.io import tables
 from official_bert.io.label_vectors import numbers_in, size_of
-from official_bert.io.tables import Row, plain_number, to_number
+from official_bert.io.rows import Row, plain_number, to_number
 from official_bert.options import RunClassifier
 
 _Options = TypeVar("_Options", bound=RunClassifier)

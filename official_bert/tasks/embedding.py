@@ -13,7 +13,7 @@ from official_bert.errors import InputError, quoted
 from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.io import files
-from official_bert.io.tables import Row
+from official_bert.io.rows import Row
 from official_bert.metrics import ranking, regression
 from official_bert.options import RunClassifier
 from official_bert.runs import file_names

@@ -13,7 +13,7 @@ from absl import logging
 
 from official_bert.errors import InputError, quoted
 from official_bert.io import files, tables
-from official_bert.io.tables import Row
+from official_bert.io.rows import Row
 from official_bert.options import RunClassifier
 from official_bert.tasks import detection
 from official_bert.tasks.task import DataSet, predictions_table

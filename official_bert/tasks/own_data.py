@@ -30,7 +30,7 @@ from absl import logging
 
 from official_bert.errors import InputError, listed
 from official_bert.io import files, tables
-from official_bert.io.tables import Row, UnknownValueError
+from official_bert.io.rows import Row, UnknownValueError
 from official_bert.options import RunClassifier
 from official_bert.sources import task_file
 from official_bert.tasks import detection

@@ -27,7 +27,7 @@ from absl import logging
 
 from official_bert.errors import InputError, bullet_list, listed, quoted
 from official_bert.io import files, tables
-from official_bert.io.tables import Row
+from official_bert.io.rows import Row
 from official_bert.options import RunClassifier
 from official_bert.tasks import conll, detection, own_texts
 from official_bert.tasks.conll import ConllData, Sentence

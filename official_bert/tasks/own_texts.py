@@ -23,7 +23,7 @@ from absl import logging
 from official_bert.errors import InputError, listed, quoted
 from official_bert.inputs import padding
 from official_bert.io import files, label_vectors, tables
-from official_bert.io.tables import Row, UnknownValueError
+from official_bert.io.rows import Row, UnknownValueError, to_number
 from official_bert.options import RunClassifier
 from official_bert.runs.directory import RunDirectory
 from official_bert.sources import task_file
@@ -438,7 +438,7 @@ class OwnTexts(OwnData):
         column = self.options.weight_column
         if not column:
             return None
-        weight = tables.to_number(row.get(column))
+        weight = to_number(row.get(column))
         if weight is None or weight < 0:
             must = "be a weight: a finite number of at least 0"
             raise row.error(column, must, row.get(column))

@@ -18,7 +18,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from official_bert.errors import InputError, listed
-from official_bert.io.tables import Row
+from official_bert.io.rows import Row
 from official_bert.options import RunClassifier
 from official_bert.tasks import glue
 from official_bert.tasks.text import TextTask

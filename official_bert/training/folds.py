@@ -9,7 +9,7 @@ import numpy as np
 from absl import logging
 
 from official_bert.io import files, json_files
-from official_bert.io.tables import Row
+from official_bert.io.rows import Row
 from official_bert.options import RunClassifier
 from official_bert.runs import file_names
 from official_bert.tasks import own_texts

@@ -14,7 +14,7 @@ from absl import logging
 
 from official_bert.errors import bullet_list, listed
 from official_bert.io import files
-from official_bert.io.tables import to_number
+from official_bert.io.rows import to_number
 from official_bert.options import RunClassifier, RunSquad
 from official_bert.options.training import TrainingOptions
 from official_bert.runs import checkpoints, file_names

@@ -5,6 +5,7 @@ import pytest
 
 from official_bert.errors import InputError
 from official_bert.io import tables
+from official_bert.io.rows import plain_number
 
 
 def read(tmp_path, text, file_format, **options):
@@ -306,7 +307,7 @@ def test_empty_row_between_others_is_ignored_with_a_warning(tmp_path, caplog):
     ],
 )
 def test_numbers_of_other_formats_are_recognized(cell, number):
-    assert tables.plain_number(cell) == number
+    assert plain_number(cell) == number
 
 
 def test_long_value_is_cut_in_a_message(tmp_path):

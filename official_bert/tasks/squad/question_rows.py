@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from official_bert.io import tables
-from official_bert.io.tables import Row
+from official_bert.io.rows import Row
 
 _MUST_BE_ANSWERS = (
     'be an object such as {"text": ["Lima"], "answer_start": [13]}, or be '
