@@ -172,22 +172,17 @@ def ranking_losses(vectors: Any, batch: Batch, temperature: float) -> Any:
         batch: `text_ids`, int [B, C], equal for equal texts; 0: no text.
         temperature: The divisor of the cosines.
     """
-    ids, size = batch["text_ids"], ops.shape(vectors)[0]
+    ids, num_candidates = batch["text_ids"], vectors.shape[1] - 1
     queries = ids[:, :1]
-
-    def in_one_row(columns: Any) -> Any:  # All matches, then all negatives.
-        return ops.reshape(ops.transpose(columns), (1, -1))
-
-    candidates = ops.transpose(vectors[:, 1:], (1, 0, 2))
-    candidates = ops.reshape(candidates, (-1, vectors.shape[-1]))
-    scores = ops.matmul(vectors[:, 0], ops.transpose(candidates)) / temperature
-    candidate_ids = in_one_row(ids[:, 1:])
+    candidates = ops.reshape(vectors[:, 1:], (-1, vectors.shape[-1]))
+    candidate_ids = ops.reshape(ids[:, 1:], (1, -1))
     # The first text that a candidate matches; 0 for negatives.
     matched = [queries, ops.zeros_like(ids[:, 2:])]
-    matched = in_one_row(ops.concatenate(matched, axis=1))
+    matched = ops.reshape(ops.concatenate(matched, axis=1), (1, -1))
     left_out = (candidate_ids == ids[:, 1:2]) | (candidate_ids == 0)
     left_out = left_out | (matched == queries)
-    own = ops.arange(size)
+    scores = ops.matmul(vectors[:, 0], ops.transpose(candidates)) / temperature
+    own = num_candidates * ops.arange(ops.shape(vectors)[0])
     is_own = own[:, None] == ops.arange(ops.shape(scores)[1])[None]
     scores = ops.where(left_out & ~is_own, -1e9, scores)
     return cross_entropy(scores, own)

@@ -279,12 +279,14 @@ def _pooling(options: RunClassifier) -> str:
     if settings is None:
         return POOLINGS[0]
     [*poolings] = settings.pooling
-    is_plain = not (settings.dense or settings.default_prompt_name)
-    if not is_plain or len(poolings) > 1 or poolings[0] not in POOLINGS:
+    others = settings.dense, settings.default_prompt_name, settings.truncate_dim
+    has_others = any(others) or settings.lowercases_text
+    if has_others or len(poolings) > 1 or poolings[0] not in POOLINGS:
         raise InputError(
-            f"{options.init_checkpoint}: only mean or cls pooling, without "
-            "dense layers and a default prompt, can be trained. To train only "
-            "its BERT, add --pooling=mean or --pooling=cls."
+            f"{options.init_checkpoint}: only mean or cls pooling can be "
+            "trained, without dense layers, a default prompt and other "
+            "settings. To train only its BERT, add --pooling=mean or "
+            "--pooling=cls."
         )
     return poolings[0]
 

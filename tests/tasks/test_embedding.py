@@ -1,16 +1,19 @@
 """Tables of pairs, pairs with scores and single texts, and their features."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
-from support import tiny
+from support import ROOT, tiny
+from support.conversions import change_json
 
 from official_bert import tasks
 from official_bert.commands import run_classifier
 from official_bert.errors import InputError
 from official_bert.tasks.embedding import EmbeddingExample, EmbeddingTask
 
+GOLDEN = ROOT / "tests" / "golden" / "sentence_transformers"
 OTHER_FILES = {"task_name": "csv", "data_dir": ".", "do_train": True}
 
 
@@ -78,6 +81,22 @@ def test_files_may_have_different_columns(tmp_path):
     )
     assert (task.loss, task.main_metric) == ("cosent", "ndcg@10")
     assert task.score_range == (1.5, 3.0)
+
+
+def test_pooling_is_that_of_the_model(tmp_path):
+    model = shutil.copytree(GOLDEN, tmp_path / "model")
+    pairs = ("train.csv", "query,positive\na,b\nc,d\n")
+    flags = {"init_checkpoint": str(model), "dev_share": 0.0}
+    with pytest.raises(InputError, match="only mean or cls pooling can be tr"):
+        make(tmp_path, pairs, **flags)
+    assert make(tmp_path, pairs, pooling="mean", **flags)[0].pooling == "mean"
+    modules = model / "modules.json"
+    modules.write_text(json.dumps(json.loads(modules.read_text())[:2]))
+    (model / "1_Pooling" / "config.json").write_text('{"pooling_mode": "cls"}')
+    change_json(
+        model / "config_sentence_transformers.json", default_prompt_name=None
+    )
+    assert make(tmp_path, pairs, **flags)[0].pooling == "cls"
 
 
 @pytest.mark.parametrize(
