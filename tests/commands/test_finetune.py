@@ -91,6 +91,9 @@ def test_all_kinds_of_data_give_the_results_of_the_command(folder):
     [answer] = predictor(["good film"])
     assert answer["label"] in ("4", "5")
     assert type(answer["probabilities"]["4"]) is float
+    # Resumes, although the temporary file of the rows has another path.
+    again = finetune(folder, ROWS, output_dir=folder / "out1")
+    assert again(["good film"]) == [answer]
 
 
 @pytest.mark.slow
