@@ -252,6 +252,39 @@ class Predictor:
             given = list(given)
         return self.task.parse(given, where)
 
+    def rank(
+        self, query: str, documents: Iterable[str], k: int | None = None
+    ) -> list[dict[str, Any]]:
+        """Returns the `k` documents that fit a query best, best first.
+
+        The model is for classification or regression of pairs of texts. Each
+        result has the `index` of a document and its `score`: the predicted
+        number; with two labels, the probability of the second one; with more,
+        the mean of their ids. Equal scores keep the order of the documents.
+        Without `k`, all documents are ranked.
+        """
+        if not self.task.ranks_pairs:
+            raise InputError(
+                "`rank` needs a model for classification or regression of "
+                f"pairs of texts. Received: {self.task.to_json()}."
+            )
+        if isinstance(documents, str | bytes) or (k is not None and k < 1):
+            raise InputError(
+                "`documents` must be a list of texts, and `k` at least 1. "
+                f"Received: {quoted(documents)}, k = {k}."
+            )
+        examples = [
+            self.parse([query, document], f"documents[{number}]")
+            for number, document in enumerate(documents)
+        ]
+        if not examples:
+            return []
+        blocks = self._run(examples)
+        answers = [answer for *_, found in blocks for answer in found]
+        scores = self.task.relevance(answers)
+        order = np.argsort(-scores, kind="stable")[:k]
+        return [{"index": int(i), "score": float(scores[i])} for i in order]
+
     def answer(self, examples: Sequence[Any]) -> list[dict[str, Any]]:
         """Returns the answers for examples from `parse`."""
         answers, explained = [], list[Any]()

@@ -292,6 +292,11 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         inherited=False,
         in_sweep=False,
     )
+    group_column: str | None = optional(
+        "Own pairs of a query and a document: column of the query or its id. "
+        "Evaluations then rank the documents of each query, report mrr@10 and "
+        "ndcg@10, and maximize ndcg@10 by default."
+    )
     best_metric: str = option(
         "The metric of eval_results.json that best/, --early_stopping and "
         "--sweep maximize, such as macro_f1 or roc_auc. Default: that of the "
@@ -334,13 +339,20 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         for name in ("pooling", "temperature", "score_loss"):
             if self.is_set(name) and not is_embedding:
                 raise self.error(name, "needs --task_type=embedding. Add it.")
-        for name in ("folds", "fold", "weight_column", "label_smoothing"):
+        others = ("weight_column", "group_column", "label_smoothing")
+        for name in ("folds", "fold", *others):
             if self.is_set(name) and is_embedding:
                 raise self.error(name, "does not support embeddings. Omit it.")
         if is_embedding and (self.is_tagging or not self.train_file):
             message = "needs your own texts: use --train_file, and omit "
             message += f"{self.flag('task_name')}."
             raise self.error("task_type", message)
+        if self.group_column and not (
+            self.text_a_column and self.text_b_column
+        ):
+            message = "needs pairs of texts. Add --text_column, the column of "
+            message += "the query, and --text_b_column, that of the document."
+            raise self.error("group_column", message)
         if not self.train_file:
             if self.used_splits:
                 self.require("data_dir", existing_directory)
@@ -515,12 +527,13 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
 
     @property
     def own_columns(self) -> tuple[str | None, ...]:
-        """The columns of id, text A, text B and weight; empty if unknown.
+        """The columns of id, texts, query and weight; empty if unknown.
 
         Only training data has weights.
         """
         columns = (self.id_column, self.text_a_column, self.text_b_column)
-        return (*columns, self.weight_column if self.do_train else None)
+        weight_column = self.weight_column if self.do_train else None
+        return (*columns, self.group_column, weight_column)
 
     @property
     def text_columns(self) -> tuple[str, ...]:

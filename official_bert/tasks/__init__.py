@@ -93,9 +93,10 @@ def _with_metric_and_weights(task: Task, options: RunClassifier) -> Task:
     if options.label_smoothing and task.head.loss == "regression":
         message = "is not for regression. Omit it."
         raise options.error("label_smoothing", message)
-    if options.weight_column and not options.has_own_texts:
-        message = "is for classification and regression of your own texts."
-        raise options.error("weight_column", f"{message} Omit it.")
+    for name in ("weight_column", "group_column"):
+        if options.is_set(name) and not options.has_own_texts:
+            message = "is for classification and regression of your own texts."
+            raise options.error(name, f"{message} Omit it.")
     if options.teacher and not isinstance(task, TextTask | ChoiceTask):
         message = "is for texts and multiple choice. Omit it."
         raise options.error("teacher", message)

@@ -324,7 +324,7 @@ class OwnPairs(OwnTexts):
 
         return make_example
 
-    def _held_out_together(self, example: Any) -> Any:
+    def held_out_together(self, example: Any) -> Any:
         return example.texts[0]
 
     def _label_cells(self, label: Any) -> dict[str, Any]:

@@ -82,12 +82,20 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> TextTask:
     `rows` are those of the first file in use, if it was read already.
     """
     is_regression = options.task_type == "regression"
+    if options.group_column and options.task_type == "multilabel":
+        message = "needs one label or number per pair of texts. Omit it."
+        raise options.error("group_column", message)
     labels = () if is_regression else known_labels(options)
     data = OwnTexts(options, labels, first_rows=rows)
     data.require_same_columns()
     data.require_column_of_each_label()
     if options.do_train:
         data = data.with_training_file()
+        if options.group_column and data.labels:
+            logging.info(
+                f"Relevance, lowest first: {', '.join(data.labels)} (otherwise:"
+                " --label_file)"
+            )
     elif data.labels is None:
         raise InputError(
             "Without --do_train, --output_dir must contain a fine-tuned model "
@@ -135,9 +143,10 @@ def choose_held_out(
             "--dev_file or --dev_share=0."
         )
     if num_repeated := len(texts) - len({*texts}):
+        unit = "query" if options.group_column else "text"
         logging.info(
-            f"{num_repeated} of {len(texts)} rows repeat an earlier text. "
-            "Equal texts are held out together"
+            f"{num_repeated} of {len(texts)} rows repeat an earlier {unit}. "
+            "These are held out together"
         )
     checkpoint = options.init_checkpoint
     if checkpoint and task_file.read_beside(checkpoint):
@@ -266,9 +275,11 @@ class OwnTexts(OwnData):
             self._require_several(found)
             labels = labels or found
         self._check_texts(examples, labels or ())
+        if self.options.group_column:
+            self._require_groups(examples)
         held_out = choose_held_out(
             self.options,
-            [self._held_out_together(example) for example in examples],
+            [self.held_out_together(example) for example in examples],
             [example.label for example in examples],
             self._label_column(),
         )
@@ -289,9 +300,18 @@ class OwnTexts(OwnData):
             first_rows=(),
         )
 
-    def _held_out_together(self, example: Any) -> Any:
+    def _require_groups(self, examples: Sequence[TextExample]) -> None:
+        if len({example.group for example in examples}) == len(examples):
+            raise InputError(
+                f"column {self.options.group_column!r} of "
+                f"{self.path('train')!r} must have the same value in all rows "
+                "of a query. Received: a different value in each row. Check "
+                "--group_column."
+            )
+
+    def held_out_together(self, example: Any) -> Any:
         """Returns what is equal for examples that are held out together."""
-        return example.texts
+        return example.group or example.texts
 
     def _check_texts(
         self, examples: Sequence[TextExample], labels: Sequence[str]
@@ -411,6 +431,7 @@ class OwnTexts(OwnData):
                 None if column_b is None else row.text(column_b),
                 self.label_if_known(row, split),
                 self._weight(row) if split == "train" else None,
+                self._group(row),
             )
 
         return make_example
@@ -443,6 +464,14 @@ class OwnTexts(OwnData):
             must = "be a weight: a finite number of at least 0"
             raise row.error(column, must, row.get(column))
         return weight
+
+    def _group(self, row: Row) -> str | None:
+        column = self.options.group_column
+        if not column:
+            return None
+        cell = row.get(column)
+        is_text = isinstance(cell, str) and cell.strip()
+        return cell if is_text else row.name(column)
 
     def held_out_objects(self) -> Iterator[dict[str, Any]]:
         """Yields rows; their labels are in the form that the model knows."""
@@ -498,7 +527,11 @@ class OwnTexts(OwnData):
         """Returns a label, a tuple of labels, or a number."""
         column, task_type = self.options.label_column, self.options.task_type
         if task_type == "regression":
-            return row.number(column)
+            number = row.number(column)
+            if self.options.group_column and number < 0:
+                must = "be a relevance of at least 0, as --group_column is set"
+                raise row.error(column, must, row.get(column))
+            return number
         is_multilabel = task_type == "multilabel"
         names = self._labels_in_vector(row)
         if names is None and is_multilabel:
@@ -606,6 +639,8 @@ class OwnTexts(OwnData):
         if not options.do_train:
             metric: str = trained_task(options).get("best_metric", "")
             return metric
+        if options.group_column:
+            return "ndcg@10"
         if options.task_type != "classification":
             return ""
         labels = [example.label for example in self.training]

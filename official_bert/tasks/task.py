@@ -376,6 +376,15 @@ class Task(abc.ABC):
         """
         raise NotImplementedError
 
+    @property
+    def ranks_pairs(self) -> bool:
+        """Whether there is a `relevance` of pairs of texts."""
+        return False
+
+    def relevance(self, answers: Any) -> np.ndarray:
+        """Returns numbers [N] that rank pairs of a query and a document."""
+        raise NotImplementedError
+
     @abc.abstractmethod
     def metrics(self, examples: Examples, answers: Any) -> dict[str, Any]:
         """Returns the metrics of answers; {} if any label is unknown.

@@ -3,7 +3,7 @@
 import collections
 import dataclasses
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from official_bert.errors import InputError, listed, quoted
 from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
-from official_bert.metrics import classification, regression
+from official_bert.metrics import classification, ranking, regression
 from official_bert.options import Predict
 from official_bert.options.predict import parse_thresholds
 from official_bert.options.run_classifier import parse_class_weights
@@ -50,12 +50,19 @@ PROBLEM_TYPES = {
 }
 
 
+def problem_type(task: Mapping[str, Any]) -> str | None:
+    """Returns `problem_type` for the content of a `task.json`."""
+    if task.get("activation") == "sigmoid":
+        return None
+    return PROBLEM_TYPES.get(task.get("task_type", ""))
+
+
 class TextExample(NamedTuple):
     """A text or a pair of texts.
 
     `label` is one of the task's labels, in multi-label tasks a tuple of labels,
     in regression a number; None if unknown. `weight` is the weight in the
-    training loss; None: 1.
+    training loss; None: 1. `group` is the query of a pair that is ranked.
     """
 
     guid: str  # The example's name, such as "dev-12".
@@ -63,6 +70,7 @@ class TextExample(NamedTuple):
     text_b: str | None = None
     label: Any = None
     weight: float | None = None
+    group: str | None = None
 
     @property
     def texts(self) -> tuple[str, str]:
@@ -91,6 +99,8 @@ class TextTask(Task):
         long_documents: What to do with texts that are too long.
         target_mean, target_deviation: In regression, the model learns the
             standardized targets (target - mean) / deviation.
+        activation: In regression, what is applied to the number. `sigmoid`: as
+            in cross-encoders of sentence-transformers.
         is_pair: Whether examples are pairs; None if unknown.
         columns: The text columns of the user's own data.
         best_metric: The main metric; "": that of the type or the benchmark.
@@ -105,6 +115,7 @@ class TextTask(Task):
     long_documents: LongDocuments = documents.TRUNCATE_TAIL
     target_mean: float = 0.0
     target_deviation: float = 1.0
+    activation: Annotated[str, ("identity", "sigmoid")] = "identity"
     is_pair: bool | None = None
     columns: TextColumns | None = None
     best_metric: str = ""
@@ -259,10 +270,11 @@ class TextTask(Task):
         for row, window in zip(features.rows, logits, strict=True):
             windows[row.example].append(window)
         pooled = [self.unscale(pool(rows, axis=0)) for rows in windows]
-        if not pooled or self.task_type == "regression":
+        is_regression = self.task_type == "regression"
+        if not pooled or (is_regression and self.activation == "identity"):
             return pooled
         activation = probabilities.softmax
-        if self.task_type == "multilabel":
+        if self.task_type == "multilabel" or is_regression:
             activation = probabilities.sigmoid
         return list(activation(np.stack(pooled) / self.calibration.temperature))
 
@@ -369,14 +381,41 @@ class TextTask(Task):
             return classification.multilabel(targets, scores, self.labels)
         if self.task_type == "regression":
             targets = self.unscale(targets)
-            return regression.pearson_and_spearman(targets, scores[:, 0])
+            found = regression.pearson_and_spearman(targets, scores[:, 0])
+            return found | self._ranking(examples, scores)
         predicted = scores.argmax(axis=1)
         per_class = classification.per_class(targets, predicted, self.labels)
         function, _ = _METRICS[self.metric]
         results = function(targets, predicted) | per_class
         if len(self.labels) == 2:
             results |= classification.rarer_of_two(targets, scores)
-        return results
+        return results | self._ranking(examples, scores)
+
+    def _ranking(self, examples: Texts, answers: Any) -> dict[str, float]:
+        """Returns the metrics of ranking the pairs of each query, if any."""
+        groups = [example.group for example in examples]
+        if None in groups:
+            return {}
+        # Not unscaled targets, in which 0 may be rounded to a positive number.
+        labels = [example.label for example in examples]
+        gains = [*map(self.labels.index, labels)] if self.labels else labels
+        relevance = self.relevance(answers)
+        return ranking.ranking_of_groups(groups, gains, relevance)
+
+    @property
+    def ranks_pairs(self) -> bool:
+        return self.is_pair is not False and self.task_type != "multilabel"
+
+    def relevance(self, answers: Any) -> np.ndarray:
+        """Returns numbers [N] that rank pairs of a query and a document.
+
+        In regression, they are the answers. In classification, they are the
+        means of the labels' ids, as each label means more relevance than the
+        one before it; with two labels, the probability of the second one.
+        """
+        scores = np.stack(answers)
+        ids = np.arange(scores.shape[1]) if self.labels else np.ones(1)
+        return scores @ ids.astype(scores.dtype)
 
     def calibrate(
         self, examples: Texts, answers: Any, *, fits: bool
@@ -539,7 +578,11 @@ class TextTask(Task):
 
     @classmethod
     def of_transformers(cls, model: TransformersModel) -> "TextTask":
-        """Returns the task; one output means regression."""
+        """Returns the task; one output means regression.
+
+        As in transformers and sentence-transformers, the answer is the sigmoid
+        of the output, unless the model says otherwise.
+        """
         labels, problem_type = model.labels, model.problem_type
         if problem_type == "regression" and len(labels) > 1:
             raise InputError(
@@ -550,5 +593,7 @@ class TextTask(Task):
         if problem_type == PROBLEM_TYPES["multilabel"]:
             return cls(task_type="multilabel", labels=labels)
         if len(labels) == 1:
-            return cls(task_type="regression", labels=())
+            is_number = problem_type == "regression"
+            activation = "identity" if is_number else "sigmoid"
+            return cls(task_type="regression", labels=(), activation=activation)
         return cls(task_type="classification", labels=labels)

@@ -42,7 +42,7 @@ def run(task: Task, options: RunClassifier, rows: Sequence[Row]) -> Task:
     examples, folds = [], []
     if rows:
         examples = task.data.examples(rows, "train")
-        texts = [example.texts for example in examples]
+        texts = [task.data.held_out_together(example) for example in examples]
         labels = [example.label for example in examples]
         folds = own_texts.assign_folds(texts, labels, options.folds)
     failures: list[str] = []

@@ -42,3 +42,43 @@ def test_equal_documents_rank_by_their_order_and_nan_ranks_last():
     assert found.tolist() == [3, 1, 2, 4]
     [found] = ranking.ranks(queries * np.nan, documents, [[0]])
     assert found.tolist() == [5]
+
+
+def test_ndcg_of_groups_equals_scikit_learns_also_with_equal_scores():
+    random = np.random.default_rng(0)
+    sizes = [2, 7, 30, 12, 5]
+    groups = np.repeat(["a", "b", "c", "d", "e"], sizes)
+    gains = random.integers(0, 4, len(groups)).astype(float)
+    gains[groups == "e"] = 0  # No relevant document.
+    scores = random.integers(0, 5, len(groups)) / 4
+    expected = [
+        ndcg_score([gains[groups == name]], [scores[groups == name]], k=10)
+        for name in "abcde"
+    ]
+    order = random.permutation(len(groups))
+    found = ranking.ranking_of_groups(
+        groups[order].tolist(), gains[order], scores[order]
+    )
+    assert found["ndcg@10"] == pytest.approx(np.mean(expected))
+
+
+@pytest.mark.parametrize(
+    ("gains", "scores", "mrr"),
+    [
+        ([0, 0, 3, 1], [0.9, 0.1, 0.8, 0.7], 1 / 2),
+        ([1] + [0] * 10, range(11), 0.0),  # Rank 11.
+        ([0, 0], [1, 2], 0.0),
+        ([1, 0, 0], [5, 5, 5], (1 + 1 / 2 + 1 / 3) / 3),
+        # Behind the first one: relevant in 2 of 3 places, or after another.
+        ([0, 1, 1, 0], [9, 5, 5, 5], (1 / 2) * (2 / 3) + (1 / 3) * (1 / 3)),
+        ([1, 0, 0], [math.nan, -math.inf, math.nan], (1 / 2 + 1 / 3) / 2),
+    ],
+)
+def test_equal_scores_count_in_all_orders(gains, scores, mrr):
+    found = ranking.ranking_of_groups(["q"] * len(gains), gains, scores)
+    assert found["mrr@10"] == pytest.approx(mrr)
+
+
+def test_groups_have_the_same_weight():
+    found = ranking.ranking_of_groups([1, 2, 1, 1], [1, 0, 0, 0], [0, 1, 2, 3])
+    assert found["mrr@10"] == pytest.approx((1 / 3 + 0) / 2)

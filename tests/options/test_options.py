@@ -133,7 +133,7 @@ def test_every_text_without_choices_is_a_path_or_listed_here():
         *("language", "train_language", "may_initialize", "may_skip", "skip"),
         *("master", "tpu_name", "tpu_zone", "gcp_project", "beam_options"),
         *("never_split", "license", "class_weights", "best_metric", "host"),
-        *("weight_column", "fold", "threshold"),
+        *("weight_column", "group_column", "fold", "threshold"),
     }
 
 

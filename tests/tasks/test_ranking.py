@@ -1,0 +1,189 @@
+"""Pairs of a query and a document: `--group_column` and `Predictor.rank`."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.metrics import ndcg_score
+from support import tiny
+
+from official_bert import tasks
+from official_bert.commands import run_classifier
+from official_bert.errors import InputError
+from official_bert.inference.predictor import Predictor
+from official_bert.tasks.text import TextExample, TextTask
+
+PAIRS = {"text_a_column": "query", "text_b_column": "document"}
+GROUPED = PAIRS | {"group_column": "query"}
+
+
+def write_pairs(folder, rows, name="train"):
+    lines = [f"{query},{text},{label}\n" for query, text, label in rows]
+    text = "query,document,label\n" + "".join(lines)
+    (folder / f"{name}.csv").write_text(text)
+
+
+def make(folder, **flags):
+    options = {"task_name": "csv", "do_predict": False, **GROUPED, **flags}
+    return tasks.get(*run_classifier.resolve(tiny.options(folder, **options)))
+
+
+@pytest.mark.parametrize(
+    ("task_type", "labels", "answers", "scores"),
+    [
+        ("classification", ("no", "yes"), [[0.2, 0.8], [0.7, 0.3]], [0.8, 0.3]),
+        (
+            "classification",
+            ("0", "1", "2"),
+            [[0.5, 0.25, 0.25], [0.0, 0.5, 0.5]],
+            [0.75, 1.5],
+        ),
+        ("regression", (), [[2.5], [-1.0]], [2.5, -1.0]),
+    ],
+)
+def test_relevance_grows_with_the_label_and_metrics_rank_by_it(
+    task_type, labels, answers, scores
+):
+    task = TextTask(task_type=task_type, labels=labels)
+    answers = [np.array(answer) for answer in answers]
+    np.testing.assert_allclose(task.relevance(answers), scores)
+    gains = [1, len(labels) - 1 if labels else 3]
+    examples = [
+        TextExample("", "q", "d", labels[g] if labels else float(g), group="q")
+        for g in gains
+    ]
+    found = task.metrics(examples, answers)
+    expected = ndcg_score([gains], [scores], k=10)
+    assert found["ndcg@10"] == pytest.approx(expected)
+    assert found["mrr@10"] == 1
+    single = [example._replace(group=None) for example in examples]
+    assert found.items() > task.metrics(single, answers).items()
+    assert "mrr@10" not in task.metrics(single, answers)
+
+
+def test_queries_are_held_out_with_all_their_documents(tmp_path):
+    rows = [(q, f"document {q} {d}", d) for q in "abcdefghij" for d in range(2)]
+    write_pairs(tmp_path, rows)
+    flags = {
+        "task_name": None,
+        "data_dir": None,
+        "train_file": str(tmp_path / "train.csv"),
+        "dev_share": 0.3,
+    }
+    task = make(tmp_path, **flags)
+    parts = [task.data.read(split) for split in ("train", "dev")]
+    training, dev = ({e.group for e in examples} for examples in parts)
+    assert len(dev) == 3
+    assert len(training) == 7
+    assert task.main_metric == "ndcg@10"
+    assert make(tmp_path, **flags, best_metric="mrr@10").best_metric == "mrr@10"
+
+
+@pytest.mark.parametrize(
+    ("rows", "flags", "message"),
+    [
+        ("q a 1;q b 0", {"text_b_column": None}, "=query needs pairs of texts"),
+        ("q a 1;q b 0", {"group_column": "id"}, r"train\.csv: .* 'id'"),
+        ("q a 1;q b 0", {"task_type": "multilabel"}, "one label or number"),
+        ("q a 1;r b 0", {}, "'query' of .* the same value in all rows of a q"),
+        (
+            "q a 1;q b -1",
+            {"task_type": "regression"},
+            r"train\.csv:3: .* at least 0.* Received: '-1'",
+        ),
+        ("q a 1;q b 0", {"task_name": "mrpc"}, "=query is for .* own texts"),
+    ],
+)
+def test_groups_that_cannot_be_ranked_are_an_error(
+    tmp_path, rows, flags, message
+):
+    write_pairs(tmp_path, [row.split() for row in rows.split(";")])
+    with pytest.raises(InputError, match=message):
+        make(tmp_path, **flags)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A reranker: the documents that begin with "good" are relevant."""
+    folder = tmp_path_factory.mktemp("ranking")
+    random = np.random.RandomState(0)
+    for name, count in (("train", 60), ("dev", 12)):
+        rows = []
+        for number in range(count):
+            word = tiny.WORDS[number % 4]
+            for first in tiny.WORDS[:4]:
+                text = f"{first} {random.choice(tiny.WORDS[4:])}"
+                rows.append((f"{word} {number}", text, int(first == "good")))
+        write_pairs(folder, rows, name)
+    flags = {"task_name": "csv", "do_predict": False, **GROUPED}
+    return tiny.run(folder, **flags)
+
+
+@pytest.mark.slow
+@pytest.mark.trains
+def test_reranker_learns_and_ranks_the_documents_of_a_query(trained):
+    output, results = trained
+    assert results["ndcg@10"] > 0.9
+    assert results["mrr@10"] > 0.85
+    assert json.loads((output / "task.json").read_text())["best_metric"]
+    predictor = Predictor.from_dir(output, engine="tensorflow")
+    documents = ["cat sun", "good rain", "bad red", "good rain"]
+    found = predictor.rank("cat 1", documents)
+    pairs = [["cat 1", document] for document in documents]
+    answers = predictor(pairs)
+    for result in found:
+        probability = answers[result["index"]]["probabilities"]["1"]
+        assert result["score"] == pytest.approx(probability, abs=1e-6)
+    assert [result["index"] for result in found[:2]] == [1, 3]
+    scores = [result["score"] for result in found]
+    assert scores == sorted(scores, reverse=True)
+    assert json.loads(json.dumps(found)) == found
+    assert predictor.rank("cat 1", documents, k=1) == found[:1]
+    assert predictor.rank("cat 1", iter(())) == []
+
+
+@pytest.mark.slow
+def test_openvino_model_ranks_like_tensorflow(trained):
+    pytest.importorskip("openvino")
+    documents = [" ".join(words) for words in np.resize(tiny.WORDS, (30, 2))]
+    documents += ["good", "bad dog cat", ""]
+    expected, found = (
+        Predictor.from_dir(trained[0], engine=engine).rank("cat 2", documents)
+        for engine in ("tensorflow", "openvino")
+    )
+    by_index = {result["index"]: result["score"] for result in expected}
+    for result in found:
+        score = by_index.pop(result["index"])
+        assert result["score"] == pytest.approx(score, abs=1e-5)
+    assert not by_index
+
+
+@pytest.mark.slow
+def test_ranking_needs_a_model_of_pairs_and_a_list_of_documents(
+    trained, tmp_path
+):
+    predictor = Predictor.from_dir(trained[0], engine="tensorflow")
+    for documents, k in (("good", None), (["good"], 0)):
+        with pytest.raises(InputError, match="must be a list of texts, and `k"):
+            predictor.rank("cat", documents, k)
+    with pytest.raises(InputError, match=r"documents\[1\]: must be"):
+        predictor.rank("cat", ["good", None])
+    task = TextTask(task_type="multilabel", labels=("a", "b"))
+    other = Predictor.from_dir(tiny.save_finetuned(tmp_path / "m", task))
+    with pytest.raises(InputError, match="`rank` needs a model for"):
+        other.rank("cat", ["good"])
+
+
+@pytest.mark.slow
+def test_evaluation_without_training_ranks_too(trained, capsys):
+    output, results = trained
+    options = tiny.options(
+        output.parent,
+        task_name="csv",
+        do_train=False,
+        do_predict=False,
+        **GROUPED,
+    )
+    run_classifier.main(options)
+    found = json.loads((output / "eval_results.json").read_text())
+    assert found["mrr@10"] == results["mrr@10"]
