@@ -217,6 +217,7 @@ def describe_task(model: Model) -> dict[str, Any] | None:
     if model.head.task is None:
         return None
     length = description.config.max_position_embeddings
+    length = min(length, description.max_seq_length or length)
     task = tasks.KINDS[model.head.task].of_transformers(
         TransformersModel(
             model.arrays.where, labels, description.problem_type, length

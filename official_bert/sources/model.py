@@ -134,6 +134,7 @@ class Description:
     task: dict[str, Any] | None = None  # The content of its task.json.
     labels: tuple[str, ...] = ()  # One per class, in order.
     problem_type: str | None = None  # The key of transformers' configs.
+    max_seq_length: int | None = None  # None: the positions.
     head: str | None = None  # A key of `heads.KINDS`, if known.
     embedding: EmbeddingSettings | None = None
 

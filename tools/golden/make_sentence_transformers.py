@@ -1,17 +1,27 @@
-"""Creates `sentence_transformers/`: a model saved there, and its vectors.
+"""Creates models saved by sentence-transformers, and what they compute.
 
   SENTENCE_TRANSFORMERS_PYTHON tools/golden/make_sentence_transformers.py
 
-Run with a Python that has sentence-transformers; made with 6.2.0. The model is
-`transformers/pretraining`, with a pooling, a dense layer, normalization and
-prompts. `vectors.npz` holds its vectors of `TEXTS`, those with the prompt
-"query", and those of each pooling alone, under its name.
+Run with a Python that has sentence-transformers; made with 6.2.0.
+
+`sentence_transformers/` is `transformers/pretraining`, with a pooling, a dense
+layer, normalization and prompts. `vectors.npz` holds its vectors of `TEXTS`,
+those with the prompt "query", and those of each pooling alone, under its name.
+
+`cross_encoder/` is the same model with a random output. `scores.npz` holds its
+scores of `PAIRS`, and those without the sigmoid, under the name `Identity`.
 """
 
 import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEXTS = ["a b c", "", "d e f g h i j k l m n o p q r s", "q", "c b a a a"]
+PAIRS = [
+    ("a b c", "d e f"),
+    ("q", "c b a a a"),
+    ("a b", "d e f g h i j k l m n o p q r s"),
+    ("a b c d e f g h i j", "s r q p o n m l k"),
+]
 PROMPTS = {"query": "s r ", "document": ""}
 
 
@@ -49,6 +59,31 @@ def main() -> None:
     directory = golden / "sentence_transformers"
     model.save_pretrained(str(directory), create_model_card=False)
     np.savez_compressed(directory / "vectors.npz", **vectors)
+    make_cross_encoder(golden)
+
+
+def make_cross_encoder(golden: pathlib.Path) -> None:
+    import numpy as np
+    import torch
+    from sentence_transformers import CrossEncoder
+
+    torch.manual_seed(5)
+    model = CrossEncoder(
+        str(golden / "transformers" / "pretraining"),
+        num_labels=1,
+        max_length=9,
+        device="cpu",
+    )
+    with torch.no_grad():
+        for weight in model.model.classifier.parameters():
+            weight.normal_(0.0, 0.5)
+    directory = golden / "cross_encoder"
+    model.save_pretrained(str(directory), create_model_card=False)
+    # The sigmoid is the default.
+    scores = {"Sigmoid": model.predict(PAIRS)}
+    identity = torch.nn.Identity()
+    scores["Identity"] = model.predict(PAIRS, activation_fn=identity)
+    np.savez_compressed(directory / "scores.npz", **scores)
 
 
 if __name__ == "__main__":

@@ -155,7 +155,9 @@ class TextSignatures(TaskSignatures):
 
     def _outputs(self, logits: Any) -> Tensors:
         if self.task.task_type == "regression":
-            return {"score": logits[:, 0]}
+            is_sigmoid = self.task.activation == "sigmoid"
+            scores = tf.sigmoid(logits) if is_sigmoid else logits
+            return {"score": scores[:, 0]}
         names = tf.constant(self.task.labels)
         classes = tf.broadcast_to(names, tf.shape(logits))
         if self.task.task_type == "multilabel":

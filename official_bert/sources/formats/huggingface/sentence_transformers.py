@@ -38,6 +38,12 @@ _POOLING_KEYS = {
     "lasttoken": "pooling_mode_lasttoken",
 }
 ACTIVATIONS = ("Identity", "Tanh", "ReLU", "Sigmoid")
+# The key of `config.json` by which logits of a cross-encoder are its answers.
+WITHOUT_ACTIVATION = {
+    "sentence_transformers": {
+        "activation_fn": "torch.nn.modules.linear.Identity"
+    }
+}
 SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
 
 
@@ -226,6 +232,15 @@ def _read_texts(folder: str) -> dict[str, Any]:
     output = "last_hidden_state"
     found = text.get("method_output_name", output)
     _require(path, "method_output_name", found, [output])
+    length = read_length(folder)
+    lower = json_files.get(content, "do_lower_case", bool | None, path)
+    return {"max_seq_length": length, "lowercases_text": bool(lower)}
+
+
+def read_length(folder: str) -> int | None:
+    """Returns the maximum number of tokens; None: the model's positions."""
+    path = os.path.join(folder, _TEXTS)
+    content = json_files.read_if_exists(path)
     length = _read_count(content, "max_seq_length", path)
     if length is None:  # Since release 6, the tokenizer has the length.
         tokenizer = os.path.join(folder, tokenizer_files.CONFIG)
@@ -235,10 +250,28 @@ def _read_texts(folder: str) -> dict[str, Any]:
             int | None,
             tokenizer,
         )
-        if length and length >= _UNLIMITED:
-            length = None
-    lower = json_files.get(content, "do_lower_case", bool | None, path)
-    return {"max_seq_length": length, "lowercases_text": bool(lower)}
+    return None if length and length >= _UNLIMITED else length
+
+
+def read_score_activation(folder: str, config: dict[str, Any]) -> str | None:
+    """Returns what a cross-encoder applies to its logits; None if unknown.
+
+    Release 6 stores it in its own file, earlier ones in the `config` of the
+    model, a `config.json`.
+    """
+    key = "sentence_transformers"
+    content = json_files.get(config, key, dict | None, folder) or {}
+    own = json_files.read_if_exists(os.path.join(folder, _MODEL))
+    names = [file.get("activation_fn") for file in (own, content)]
+    names.append(config.get("sbert_ce_default_activation_function"))
+    name = next(filter(None, names), None)
+    prompt_key = "default_prompt_name"
+    _require(folder, prompt_key, own.get(prompt_key), [None])
+    if name is None:
+        return None
+    activation = str(name).rpartition(".")[-1]
+    _require(folder, "activation_fn", activation, ("Identity", "Sigmoid"))
+    return activation
 
 
 def _read_model(directory: str, pooling: str) -> dict[str, Any]:

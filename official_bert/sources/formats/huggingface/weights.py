@@ -20,6 +20,7 @@ from official_bert.io import files, json_files
 from official_bert.sources import heads, task_file, tokenizer_files
 from official_bert.sources.formats import Source
 from official_bert.sources.formats.huggingface import files as huggingface_files
+from official_bert.sources.formats.huggingface import sentence_transformers
 from official_bert.sources.model import Arrays, Description, Model, Names
 
 _WEIGHTS = "model.safetensors"
@@ -152,9 +153,25 @@ def describe(source: Source, config: BertConfig) -> Description:
         config=config,
         task=task_file.read_beside(directory) or None,
         labels=huggingface_files.labels(directory, content),
-        problem_type=json_files.get(content, "problem_type", str | None, path),
+        problem_type=_problem_type(directory, content),
+        max_seq_length=sentence_transformers.read_length(directory),
         head=head.name if head else None,
     )
+
+
+def _problem_type(directory: str, content: dict[str, Any]) -> str | None:
+    """Returns `problem_type`, a key of `config.json`.
+
+    Models with one label are "regression" if the label's logit is the answer,
+    and None if its sigmoid is. Cross-encoders have another key for that.
+    """
+    path = os.path.join(directory, huggingface_files.CONFIG)
+    name: str | None = json_files.get(content, "problem_type", str | None, path)
+    if len(huggingface_files.labels(directory, content)) != 1:
+        return name
+    activation = sentence_transformers.read_score_activation(directory, content)
+    names = {None: name, "Identity": "regression", "Sigmoid": None}
+    return names[activation]
 
 
 def write(model: Model, directory: str) -> None:
@@ -217,6 +234,8 @@ def _make_config(model: Model) -> dict[str, Any]:
             "id2label": dict(enumerate(labels)),
             "label2id": {label: number for number, label in enumerate(labels)},
         }
-        if model.description.problem_type:
-            content["problem_type"] = model.description.problem_type
+        if problem_type := model.description.problem_type:
+            content["problem_type"] = problem_type
+            if problem_type == "regression":
+                content |= sentence_transformers.WITHOUT_ACTIVATION
     return content

@@ -16,7 +16,7 @@ from official_bert.sources import checkpoint_paths, task_file
 from official_bert.sources.formats import Source
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.model import Arrays, Description, Model, Names
-from official_bert.tasks.text import PROBLEM_TYPES
+from official_bert.tasks.text import problem_type
 from official_bert.tokenization.settings import TokenizerSettings
 
 _NAMES = Names(ignored=tf1.OPTIMIZER_STATE)
@@ -69,7 +69,7 @@ def describe(source: Source, config: BertConfig) -> Description:
         settings=TokenizerSettings(task.get("do_lower_case")),
         task=task or None,
         labels=tuple(task.get("labels", ())),
-        problem_type=PROBLEM_TYPES.get(task.get("task_type", "")),
+        problem_type=problem_type(task),
         head=tasks.head_kind(task),
     )
 

@@ -1,0 +1,121 @@
+"""Cross-encoders, compared with the scores of sentence-transformers."""
+
+import os
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from support import ROOT
+from support.conversions import change_json, convert, to_hf, to_tf1
+from support.processes import python_with
+
+from official_bert.errors import InputError
+from official_bert.inference.predictor import Predictor
+from tools.golden.make_sentence_transformers import PAIRS
+
+GOLDEN = ROOT / "tests" / "golden" / "cross_encoder"
+SCORES = np.load(GOLDEN / "scores.npz")
+OWN = "config_sentence_transformers.json"
+IDENTITY = "torch.nn.modules.linear.Identity"
+SIGMOID = "torch.nn.modules.activation.Sigmoid"
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A copy of the model, which tests may change."""
+    return shutil.copytree(GOLDEN, tmp_path / "model")
+
+
+def scores_of(folder, pairs=PAIRS):
+    predictor = Predictor.from_pretrained(folder)
+    return [answer["score"] for answer in predictor(pairs)]
+
+
+def assert_scores(found, name="Sigmoid"):
+    np.testing.assert_allclose(found, SCORES[name][: len(found)], atol=1e-5)
+
+
+def test_scores_and_ranks_equal_those_of_sentence_transformers():
+    assert_scores(scores_of(GOLDEN))
+    predictor = Predictor.from_pretrained(GOLDEN)
+    documents = [document for _, document in PAIRS]
+    expected = predictor([("a b c", document) for document in documents])
+    found = predictor.rank("a b c", documents)
+    order = np.argsort([-answer["score"] for answer in expected])
+    assert [result["index"] for result in found] == [*order]
+    assert_scores([r["score"] for r in found if r["index"] == 0])
+
+
+@pytest.mark.parametrize(
+    ("own", "config", "expected"),
+    [
+        (None, {}, "Sigmoid"),
+        (IDENTITY, {}, "Identity"),
+        (None, {"sentence_transformers": {"activation_fn": IDENTITY}}, None),
+        (None, {"sbert_ce_default_activation_function": IDENTITY}, None),
+        (None, {"problem_type": "regression"}, "Identity"),
+        (SIGMOID, {"problem_type": "regression"}, "Sigmoid"),
+    ],
+)
+def test_activation_of_every_release_is_applied(model, own, config, expected):
+    change_json(model / OWN, activation_fn=own)
+    change_json(model / "config.json", **config)
+    assert_scores(scores_of(model), expected or "Identity")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"activation_fn": "torch.nn.Tanh"}, "Identity or Sigmoid.*'Tanh'"),
+        ({"default_prompt_name": "query"}, "`default_prompt_name`"),
+    ],
+)
+def test_unsupported_settings_are_an_error(model, changes, message):
+    change_json(model / OWN, **changes)
+    with pytest.raises(InputError, match=message):
+        scores_of(model)
+
+
+@pytest.mark.parametrize("to", ["tf1", "huggingface", "openvino"])
+@pytest.mark.parametrize("activation", ["Sigmoid", "Identity"])
+def test_converted_models_have_the_same_scores(model, to, activation):
+    if to == "openvino":
+        pytest.importorskip("openvino")
+    if activation == "Identity":
+        change_json(model / OWN, activation_fn=IDENTITY)
+    output = model.parent / to
+    source = to_tf1(model) if to == "huggingface" else model
+    assert_scores(
+        scores_of(convert(input=source, output=output, to=to)), activation
+    )
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("activation", ["Sigmoid", "Identity"])
+def test_sentence_transformers_has_the_same_scores_with_our_files(
+    model, activation
+):
+    python = python_with(
+        "sentence_transformers", "SENTENCE_TRANSFORMERS_PYTHON"
+    )
+    if activation == "Identity":
+        change_json(model / OWN, activation_fn=IDENTITY)
+    converted = to_hf(to_tf1(model))
+    code = (
+        "import sys, numpy, sentence_transformers as st; "
+        "model = st.CrossEncoder(sys.argv[1], device='cpu'); "
+        "a, b = sys.argv[3::2], sys.argv[4::2]; "
+        "numpy.save(sys.argv[2], model.predict([*zip(a, b)]))"
+    )
+    path, pairs = model.parent / "scores.npy", PAIRS[:2]
+    texts = [text for pair in pairs for text in pair]
+    subprocess.run(
+        [python, "-c", code, str(converted), str(path), *texts],
+        check=True,
+        capture_output=True,
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+    )
+    assert_scores(np.load(path), activation)
