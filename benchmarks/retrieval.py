@@ -1,0 +1,163 @@
+r"""Search in SQuAD: the paragraph of each question, among all paragraphs.
+
+  python -m benchmarks.retrieval pairs SQUAD/train-v1.1.json pairs.csv
+  python run_classifier.py --train_file=pairs.csv --text_column=query \
+    --text_b_column=document --group_column=query --output_dir=RUN_DIR ...
+  python -m benchmarks.retrieval measure SQUAD/dev-v1.1.json \
+    --embedder=MODEL --reranker=RUN_DIR
+
+`pairs` writes the training data of a reranker: each question with its paragraph
+and some of those that BM25 ranks first. `measure` prints a table. The reranker
+orders the best 50 paragraphs of BM25, by its scores alone and by their sum with
+those of BM25, each standardized over the paragraphs of a question. Both need
+`pip install bm25s`.
+"""
+
+import argparse
+import csv
+import json
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import bm25s
+import numpy as np
+import numpy.typing as npt
+
+from official_bert import Embedder
+from official_bert.inference.predictor import Predictor
+from official_bert.metrics.ranking import ranking
+
+_CANDIDATES = 50  # Paragraphs of BM25 that a reranker orders.
+_HARDEST = 20  # Of these paragraphs of BM25, some become negatives.
+_METRICS = ("recall@1", "recall@10", "mrr@10", "ndcg@10")
+
+Scores = npt.NDArray[np.float32]
+
+
+def read(
+    path: str, num_questions: int
+) -> tuple[list[str], list[int], list[str]]:
+    """Returns evenly spaced questions, their paragraphs, and all paragraphs."""
+    with open(path, encoding="utf-8") as file:
+        articles = json.load(file)["data"]
+    paragraphs = [p for article in articles for p in article["paragraphs"]]
+    pairs = [
+        (question["question"].strip(), number)
+        for number, paragraph in enumerate(paragraphs)
+        for question in paragraph["qas"]
+    ]
+    step = max(1, len(pairs) // (num_questions or len(pairs)))
+    questions, numbers = zip(*pairs[::step], strict=True)
+    return [*questions], [*numbers], [p["context"] for p in paragraphs]
+
+
+def bm25(questions: Sequence[str], paragraphs: Sequence[str]) -> Scores:
+    """Returns the scores of all paragraphs for each question."""
+    index = bm25s.BM25()
+    options = {"stopwords": "en", "show_progress": False}
+    index.index(bm25s.tokenize(paragraphs, **options), show_progress=False)
+    tokens = bm25s.tokenize(questions, return_ids=False, **options)
+    return np.stack([index.get_scores(words) for words in tokens])
+
+
+def write_pairs(
+    path: str, output: str, num_questions: int, num_negatives: int
+) -> None:
+    questions, numbers, paragraphs = read(path, num_questions)
+    choice = random.Random(12345)
+    with open(output, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["query", "document", "label"])
+        for question, number, scores in zip(
+            questions, numbers, bm25(questions, paragraphs), strict=True
+        ):
+            hardest = np.argsort(-scores)[:_HARDEST].tolist()
+            others = [index for index in hardest if index != number]
+            writer.writerow([question, paragraphs[number], 1])
+            for index in choice.sample(others, num_negatives):
+                writer.writerow([question, paragraphs[index], 0])
+
+
+def rerank(
+    predictor: Predictor,
+    questions: Sequence[str],
+    paragraphs: Sequence[str],
+    first: Scores,
+) -> tuple[Scores, Scores]:
+    """Returns the scores of the reranker, and their sum with those of BM25."""
+    alone, both = np.full((2, *first.shape), -np.inf, np.float32)
+    for row, question in enumerate(questions):
+        indices = np.argsort(-first[row], kind="stable")[:_CANDIDATES]
+        found = predictor.rank(question, [paragraphs[i] for i in indices])
+        order = indices[[result["index"] for result in found]]
+        scores = np.array([result["score"] for result in found])
+        # The log-odds of probabilities, which are near 0 and 1.
+        scores = np.clip(scores, 1e-6, 1 - 1e-6)
+        alone[row, order] = np.log(scores / (1 - scores))
+        both[row, order] = sum(
+            (part - part.mean()) / (part.std() or 1)
+            for part in (alone[row, order], first[row, order])
+        )
+    return alone, both
+
+
+def measure(
+    path: str, num_questions: int, embedder: str, reranker: str
+) -> None:
+    questions, numbers, paragraphs = read(path, num_questions)
+    print(f"{len(questions):,} questions, {len(paragraphs):,} paragraphs\n")
+    print(f"{'':24}{'seconds':>10}" + "".join(f"{m:>11}" for m in _METRICS))
+
+    def print_row(name: str, scores: Scores, seconds: float) -> None:
+        own = scores[np.arange(len(numbers)), numbers][:, None]
+        ranks = 1 + (scores > own).sum(axis=1)
+        ranks = np.where(np.isinf(own[:, 0]), len(paragraphs), ranks)
+        found = ranking([*ranks[:, None]])
+        cells = "".join(f"{100 * found[m]:11.1f}" for m in _METRICS)
+        print(f"{name:24}{seconds:10.1f}{cells}", flush=True)
+
+    first, seconds = _timed(lambda: bm25(questions, paragraphs))
+    print_row("BM25", first, seconds)
+    if embedder:
+        model = Embedder.from_pretrained(embedder)
+        scores, seconds = _timed(
+            lambda: model.similarity(model(questions), model(paragraphs))
+        )
+        print_row("embedder", scores, seconds)
+    if reranker:
+        predictor = Predictor.from_dir(reranker)
+        (alone, both), seconds = _timed(
+            lambda: rerank(predictor, questions, paragraphs, first)
+        )
+        print_row("BM25, reranker", alone, seconds)
+        print_row("BM25 + reranker", both, seconds)
+
+
+def _timed(function: Callable[[], Any]) -> tuple[Any, float]:
+    start = time.perf_counter()
+    return function(), time.perf_counter() - start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    commands = parser.add_subparsers(dest="command", required=True)
+    pairs, table = map(commands.add_parser, ("pairs", "measure"))
+    pairs.add_argument("squad")
+    pairs.add_argument("output")
+    pairs.add_argument("--questions", type=int, default=6000)
+    pairs.add_argument("--negatives", type=int, default=3)
+    table.add_argument("squad")
+    table.add_argument("--questions", type=int, default=1000)
+    table.add_argument("--embedder", default="")
+    table.add_argument("--reranker", default="")
+    args = parser.parse_args()
+    if args.command == "pairs":
+        write_pairs(args.squad, args.output, args.questions, args.negatives)
+    else:
+        measure(args.squad, args.questions, args.embedder, args.reranker)
+
+
+if __name__ == "__main__":
+    main()
