@@ -7,7 +7,7 @@ import contextlib
 import functools
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from official_bert.errors import missing_package
 from official_bert.io import files
@@ -30,6 +30,22 @@ def label_numbers(value: str) -> list[tuple[str, float]]:
         if ",".join(f"{a}={b}" for a, b in parts) == value:
             return pairs
     return []
+
+
+def parsed_by(parse: Callable[[str], object]) -> Check:
+    """Accepts values that a function can parse.
+
+    Its `ValueError` has a message that ends a sentence.
+    """
+
+    def check(value: str) -> str | None:
+        try:
+            parse(value)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    return check
 
 
 def existing_file(path: str) -> str | None:

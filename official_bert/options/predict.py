@@ -8,6 +8,7 @@ from official_bert.io import json_files, tables
 from official_bert.options.checks import (
     file_option,
     label_numbers,
+    parsed_by,
     require_outputs,
 )
 from official_bert.options.engine import EngineOptions
@@ -43,14 +44,6 @@ def parse_thresholds(value: str) -> list[tuple[str, float]]:
             "numbers, such as spam=0.2."
         )
     return pairs
-
-
-def _threshold(value: str) -> str | None:
-    try:
-        parse_thresholds(value)
-    except ValueError as error:
-        return str(error)
-    return None
 
 
 class Predict(ModelOptions, EngineOptions, heading="Model"):
@@ -135,7 +128,7 @@ class Predict(ModelOptions, EngineOptions, heading="Model"):
         "all labels (several labels per text), or LABEL=T, such as spam=0.2. "
         "Default: as fitted in training, otherwise 0.5.",
         "",
-        check=_threshold,
+        check=parsed_by(parse_thresholds),
     )
     null_score_diff_threshold: float | None = optional(
         'SQuAD 2.0: predict "no answer" if its score exceeds the score of the '

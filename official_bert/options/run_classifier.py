@@ -12,6 +12,7 @@ from official_bert.options.checks import (
     existing_directory,
     file_option,
     label_numbers,
+    parsed_by,
     seekable_file,
 )
 from official_bert.options.finetuning import FinetuningOptions
@@ -55,11 +56,13 @@ def _hub_module(handle: str) -> str | None:
 def parse_class_weights(value: str) -> list[tuple[str, float]]:
     """Returns the labels and weights in "LABEL=W,..."; labels may repeat.
 
-    Raises `ValueError`, whose message ends a sentence, if the value has another
-    form.
+    There are none in "none" and "balanced". Raises `ValueError`, whose message
+    ends a sentence, if the value has another form.
     """
     pairs = label_numbers(value)
-    if not pairs or not all(0 < weight < math.inf for _, weight in pairs):
+    are_weights = all(0 < weight < math.inf for _, weight in pairs)
+    is_list = value not in ("none", "balanced")
+    if is_list and not (pairs and are_weights):
         raise ValueError(
             "must be none, balanced, or labels with weights above 0, such as "
             "spam=10,other=1."
@@ -71,15 +74,6 @@ def _fold(value: str) -> str | None:
     match = re.fullmatch(r"([1-9]\d*)of(\d+)", value)
     if not match or int(match[2]) < max(2, int(match[1])):
         return "must be the number of a fold and of all, such as 2of5."
-    return None
-
-
-def _class_weights(value: str) -> str | None:
-    try:
-        if value != "balanced":
-            parse_class_weights(value)
-    except ValueError as error:
-        return str(error)
     return None
 
 
@@ -249,7 +243,7 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         "labels have large weights), or LABEL=W,... Other labels have the "
         "weight 1.",
         "none",
-        check=_class_weights,
+        check=parsed_by(parse_class_weights),
         heading="Training",
     )
     label_smoothing: float = option(

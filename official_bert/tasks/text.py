@@ -206,9 +206,7 @@ class TextTask(Task):
 
         Raises `InputError` if they name unknown labels, or labels twice.
         """
-        is_list = value not in ("none", "balanced")
-        pairs = parse_class_weights(value) if is_list else []
-        labels = [label for label, _ in pairs]
+        labels = [label for label, _ in parse_class_weights(value)]
         for label in labels:
             if label not in self.labels or labels.count(label) > 1:
                 raise InputError(
@@ -475,28 +473,22 @@ class TextTask(Task):
         Raises `InputError` if they do not fit the labels.
         """
         given = dict(parse_thresholds(options.threshold))
-        is_multilabel = self.task_type == "multilabel"
-        if is_multilabel and "" in given:
-            given = dict.fromkeys(self.labels, given[""])
-        message = ""
-        is_one_of_two = (len(given), len(self.labels)) == (1, 2)
-        if not is_multilabel and ("" in given or not is_one_of_two):
-            message = "needs a model with two labels, of which it names one"
-        elif unknown := given.keys() - {*self.labels}:
+        known = dict(zip(self.labels, self.thresholds.tolist(), strict=True))
+        if self.task_type == "multilabel":
+            if "" in given:
+                given = dict.fromkeys(self.labels, given[""])
+            is_valid = True
+        else:
+            is_valid = (len(given), len(known)) == (1, 2)
+            # The other label is predicted below the threshold.
+            known = dict.fromkeys(self.labels, 1 - sum(given.values()))
+        if not is_valid or given.keys() - known.keys():
             message = (
-                f"must name labels of the model: {listed(self.labels)}. "
-                f"Received: {listed(unknown)}"
+                "must name labels of the model or, if each text has one label, "
+                f"one of two. The labels are {listed(self.labels)}."
             )
-        if message:
-            raise options.error("threshold", f"{message}.")
-        # Of two labels, the other one is predicted below the threshold.
-        default = 1 - sum(given.values())
-        thresholds = tuple(
-            given.get(label, fitted if is_multilabel else default)
-            for label, fitted in zip(
-                self.labels, self.thresholds.tolist(), strict=True
-            )
-        )
+            raise options.error("threshold", message)
+        thresholds = tuple((known | given).values())
         calibration = self.calibration._replace(thresholds=thresholds)
         return dataclasses.replace(self, calibration=calibration)
 
