@@ -29,8 +29,9 @@ from official_bert.errors import InputError, bullet_list, listed, quoted
 from official_bert.io import files, tables
 from official_bert.io.rows import Row
 from official_bert.options import RunClassifier
-from official_bert.tasks import conll, detection, own_texts
+from official_bert.tasks import conll, detection
 from official_bert.tasks.conll import ConllData, Sentence
+from official_bert.tasks.held_out import choose_held_out
 from official_bert.tasks.task import shuffle_examples
 from official_bert.tokenization import BasicTokenizer, alignment
 
@@ -119,7 +120,7 @@ class OwnTags(ConllData):
                 # All entities of a type may consist of one word.
                 inside = {f"I{tag[1:]}" for tag in labels if tag != "O"}
                 labels = tuple(sorted({*labels, *inside}))
-        held_out = own_texts.choose_held_out(
+        held_out = choose_held_out(
             self.options,
             [tuple(sentence.words) for sentence in sentences],
             _rarest_tags(sentences),

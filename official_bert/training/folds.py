@@ -12,7 +12,7 @@ from official_bert.io import files, json_files
 from official_bert.io.rows import Row
 from official_bert.options import RunClassifier
 from official_bert.runs import file_names
-from official_bert.tasks import own_texts
+from official_bert.tasks.held_out import assign_folds
 from official_bert.tasks.task import Task
 from official_bert.training import reporting, sweep
 
@@ -44,7 +44,7 @@ def run(task: Task, options: RunClassifier, rows: Sequence[Row]) -> Task:
         examples = task.data.examples(rows, "train")
         texts = [task.data.held_out_together(example) for example in examples]
         labels = [example.label for example in examples]
-        folds = own_texts.assign_folds(texts, labels, options.folds)
+        folds = assign_folds(texts, labels, options.folds)
     failures: list[str] = []
     results = [result for _, result in sweep.complete(task, runs, failures)]
     sweep.require_no_failures(runs, failures)

@@ -12,7 +12,7 @@ from official_bert import tasks
 from official_bert.commands import run_classifier
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
-from official_bert.tasks.own_texts import assign_folds, hold_out
+from official_bert.tasks.held_out import assign_folds, hold_out
 from official_bert.tasks.text import TextExample
 from official_bert.training import finetune
 
