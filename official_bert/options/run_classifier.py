@@ -280,7 +280,7 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
     )
     unlabeled_file: str | None = optional_path(
         "Own texts: more texts to learn the teacher's answers for, in files "
-        "with the columns of --train_file; labels are ignored.",
+        "with the text columns of --train_file; labels are ignored.",
         needs="train_file",
         on_resume="input",
         inherited=False,

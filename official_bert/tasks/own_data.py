@@ -96,6 +96,8 @@ class OwnData(DataSet):
         labels = {*self.label_columns}
         expected: list[str] = []
         for split in options.used_splits:
+            if split == "unlabeled":  # Only its texts are read.
+                continue
             path, paths = self.path(split), self.paths(split)
             exist = all(map(files.exists, paths))
             if options.own_format(split) in tables.OBJECTS or not exist:
@@ -115,7 +117,7 @@ class OwnData(DataSet):
     def guid(self, row: Row, split: str) -> str:
         """Returns the cell of `--id_column`; by default, split and place."""
         column = self.options.id_column
-        if column is not None:
+        if column is not None and split != "unlabeled":
             return row.name(column)
         return f"{split}-{self.place(row, split)}"
 

@@ -195,8 +195,12 @@ def test_resumed_run_has_the_weights_of_an_uninterrupted_one_and_one_teacher(
 
 
 @pytest.mark.slow
-def test_teacher_of_a_sweep_answers_once(
-    tmp_path, without_openvino, loaded, monkeypatch
+@pytest.mark.parametrize(
+    ("flag", "num_loaded"),
+    [("--sweep=distill_alpha=0.1,0.9;seed=1,2", 1), ("--folds=2", 3)],
+)
+def test_runs_of_a_sweep_share_the_answers_and_folds_do_not(
+    tmp_path, without_openvino, loaded, monkeypatch, flag, num_loaded
 ):
     def start_command(name, flags):
         run_classifier.main(
@@ -205,15 +209,35 @@ def test_teacher_of_a_sweep_answers_once(
         return types.SimpleNamespace(wait=lambda: 0)
 
     monkeypatch.setattr(processes, "start_command", start_command)
-    sweep = "--sweep=distill_alpha=0.1,0.9;seed=1,2"
-    dev = f"--dev_file={write(tmp_path) / 'train.csv'}"
-    output = run(tmp_path, sweep, dev)
-    assert len(loaded) == 1
-    one, other = (
-        weights(output / f"distill_alpha={share},seed=1")
-        for share in (0.1, 0.9)
-    )
-    assert any(np.any(one[name] != other[name]) for name in one)
+    flags = [flag, f"--unlabeled_file={write(tmp_path) / 'more.csv'}"]
+    if "sweep" in flag:
+        flags.append(f"--dev_file={tmp_path / 'train.csv'}")
+    output = run(tmp_path, *flags)
+    assert len([d for d, _ in loaded if d.endswith("teacher")]) == num_loaded
+    if "sweep" in flag:
+        one, other = (
+            weights(output / f"distill_alpha={share},seed=1")
+            for share in (0.1, 0.9)
+        )
+        assert any(np.any(one[name] != other[name]) for name in one)
+    else:
+        records = read_records(tmp_path, output / "fold=1of2")
+        num_labeled = sum(has_label for _, has_label, _ in records.values())
+        assert (num_labeled, len(records)) == (15, len(TEXTS) - 15)
+
+
+def test_more_texts_need_only_the_columns_of_texts(tmp_path):
+    write(tmp_path)
+    rows = [
+        f"{n},{text},{label}\n"
+        for n, (text, label) in enumerate(LABELS.items())
+    ]
+    (tmp_path / "train.csv").write_text("id,text,label\n" + "".join(rows))
+    (tmp_path / "more.csv").write_text("text\nred\n")
+    flags = ["--id_column=id", f"--unlabeled_file={tmp_path / 'more.csv'}"]
+    options, rows = run_classifier.resolve(parse(tmp_path, *flags))
+    [example] = tasks.get(options, rows).data.read("unlabeled")
+    assert (example.text_a, example.label) == ("red", None)
 
 
 @pytest.mark.parametrize(
