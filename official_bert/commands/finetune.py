@@ -71,8 +71,18 @@ def finetune(
             if stopped.code == 128 + signal.SIGINT:
                 raise KeyboardInterrupt from None
             raise
-        from official_bert.inference.predictor import Predictor
+        return _load(directory, stack.pop_all())
 
+
+def _load(directory: str, stack: contextlib.ExitStack) -> "Predictor":
+    """Loads a model; closes the stack when its `Predictor` is no longer used.
+
+    The `Predictor` is not a variable of `finetune`: the import of TensorFlow
+    inside that function keeps its variables alive.
+    """
+    from official_bert.inference.predictor import Predictor
+
+    with stack:
         predictor = Predictor.from_dir(directory)
         weakref.finalize(predictor, stack.pop_all().close)
     return predictor

@@ -2,6 +2,7 @@
 
 import csv
 import gc
+import json
 import pathlib
 import signal
 import sys
@@ -11,6 +12,7 @@ import polars
 import pytest
 from support import review_runs
 from support.frames import PandasFrame
+from support.processes import run_python
 from support.run_outputs import read_json
 
 import official_bert
@@ -94,6 +96,23 @@ def test_all_kinds_of_data_give_the_results_of_the_command(folder):
     # Resumes, although the temporary file of the rows has another path.
     again = finetune(folder, ROWS, output_dir=folder / "out1")
     assert again(["good film"]) == [answer]
+
+
+@pytest.mark.slow
+def test_first_call_of_a_process_keeps_no_predictor_alive(folder):
+    code = """
+import gc, json, os, sys
+import official_bert
+
+rows, flags = map(json.loads, sys.argv[1:])
+predictor = official_bert.finetune(None, rows, **flags)
+assert os.path.exists(directory := predictor.output_dir)
+del predictor
+gc.collect()
+assert not os.path.exists(directory)
+"""
+    given = json.dumps(flags(folder), default=str)
+    run_python("-c", code, json.dumps(ROWS), given)
 
 
 @pytest.mark.slow
