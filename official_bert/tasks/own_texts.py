@@ -305,7 +305,7 @@ class OwnTexts(OwnData):
                 None if column_b is None else row.text(column_b),
                 self.label_if_known(row, split),
                 self._weight(row) if split == "train" else None,
-                self._group(row),
+                None if split == "unlabeled" else self._group(row),
             )
 
         return make_example

@@ -229,15 +229,18 @@ def test_runs_of_a_sweep_share_the_answers_and_folds_do_not(
 def test_more_texts_need_only_the_columns_of_texts(tmp_path):
     write(tmp_path)
     rows = [
-        f"{n},{text},{label}\n"
+        f"{n},{n % 5},{text},sun,{label}\n"
         for n, (text, label) in enumerate(LABELS.items())
     ]
-    (tmp_path / "train.csv").write_text("id,text,label\n" + "".join(rows))
-    (tmp_path / "more.csv").write_text("text\nred\n")
-    flags = ["--id_column=id", f"--unlabeled_file={tmp_path / 'more.csv'}"]
+    (tmp_path / "train.csv").write_text("id,n,text,b,label\n" + "".join(rows))
+    (tmp_path / "more.csv").write_text("b,text\nsun,red\n")
+    flags = ["--id_column=id", "--text_b_column=b", "--text_column=text"]
+    flags += ["--weight_column=n", "--group_column=n", "--label_column=label"]
+    flags.append(f"--unlabeled_file={tmp_path / 'more.csv'}")
     options, rows = run_classifier.resolve(parse(tmp_path, *flags))
     [example] = tasks.get(options, rows).data.read("unlabeled")
-    assert (example.text_a, example.label) == ("red", None)
+    assert example.texts == ("red", "sun")
+    assert (example.label, example.weight, example.group) == (None, None, None)
 
 
 @pytest.mark.parametrize(
