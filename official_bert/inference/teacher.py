@@ -21,14 +21,14 @@ from official_bert.inputs.schemas import Feature, Schema
 from official_bert.io import files
 from official_bert.options import Predict, RunClassifier
 from official_bert.runs import file_names
-from official_bert.sources import checkpoint_paths, task_file
-from official_bert.sources.formats import WEIGHTS_PATTERNS
+from official_bert.sources import checkpoint_paths, formats, task_file
 from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.tasks.task import RowFeatures, Task
 
-# The files on which the answers of a model depend, besides its vocabulary.
+# Files on which the answers of a model depend, besides weights of other formats
+# than TF1. An index has the checksums of its weights.
 _FILES = (
-    *(*WEIGHTS_PATTERNS, f"*{file_names.INDEX}"),
+    f"*{file_names.INDEX}",
     *(file_names.OPENVINO, "model.bin", huggingface_files.CONFIG),
 )
 
@@ -133,7 +133,10 @@ def with_teacher(task: Task, options: RunClassifier) -> Task:
                 predict.model_files
             )
     except InputError as error:
-        raise InputError(f"--teacher={options.teacher}: {error}") from error
+        raise InputError(
+            f"--teacher={options.teacher} must be a fine-tuned model. The "
+            f"error of predict.py: {error}"
+        ) from error
     taught, _ = tasks.load(description, directory)
     _require_same_task(taught, task, options)
     weights = checkpoint_paths.directory(predict.model_files.init_checkpoint)
@@ -141,6 +144,7 @@ def with_teacher(task: Task, options: RunClassifier) -> Task:
         os.path.join(weights, name)
         for name in files.list_directory(weights)
         if checkpoint_paths.has_any([name], _FILES)
+        or formats.has_other_weights([name])
     ]
     labels = getattr(taught, "labels", ())
     teacher = Teacher(task, labels, predict, (*paths, *predict.input_files()))

@@ -260,7 +260,7 @@ def test_more_texts_need_only_the_columns_of_texts(tmp_path):
             [],
             "its `is_pair` must be .* False. Received: True",
         ),
-        (CLASSES, ["--teacher=train.csv"], "--teacher=train.csv: "),
+        (CLASSES, ["--teacher=a.csv"], "--teacher=a.csv must be a fine-tuned"),
         (
             CLASSES,
             ["--task_type=regression", "--distill_temperature=3"],
