@@ -10,7 +10,7 @@ r"""Search in SQuAD: the paragraph of each question, among all paragraphs.
 and some of those that BM25 ranks first. `measure` prints a table. The reranker
 orders the best 50 paragraphs of BM25, by its scores alone and by their sum with
 those of BM25, each standardized over the paragraphs of a question. Both need
-`pip install bm25s`.
+`pip install bm25s`; the reranker also needs `openvino`.
 """
 
 import argparse
@@ -18,7 +18,7 @@ import csv
 import json
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import bm25s
@@ -53,13 +53,18 @@ def read(
     return [*questions], [*numbers], [p["context"] for p in paragraphs]
 
 
-def bm25(questions: Sequence[str], paragraphs: Sequence[str]) -> Scores:
-    """Returns the scores of all paragraphs for each question."""
+def bm25(
+    questions: Sequence[str], paragraphs: Sequence[str]
+) -> Iterator[Scores]:
+    """Yields the scores of all paragraphs for each question."""
     index = bm25s.BM25()
     options = {"stopwords": "en", "show_progress": False}
     index.index(bm25s.tokenize(paragraphs, **options), show_progress=False)
     tokens = bm25s.tokenize(questions, return_ids=False, **options)
-    return np.stack([index.get_scores(words) for words in tokens])
+    for words in tokens:
+        known = [word for word in words if word in index.vocab_dict]
+        no_scores = np.zeros(len(paragraphs), np.float32)
+        yield index.get_scores(known) if known else no_scores
 
 
 def write_pairs(
@@ -73,7 +78,7 @@ def write_pairs(
         for question, number, scores in zip(
             questions, numbers, bm25(questions, paragraphs), strict=True
         ):
-            hardest = np.argsort(-scores)[:_HARDEST].tolist()
+            hardest = np.argsort(-scores, kind="stable")[:_HARDEST].tolist()
             others = [index for index in hardest if index != number]
             writer.writerow([question, paragraphs[number], 1])
             for index in choice.sample(others, num_negatives):
@@ -118,7 +123,7 @@ def measure(
         cells = "".join(f"{100 * found[m]:11.1f}" for m in _METRICS)
         print(f"{name:24}{seconds:10.1f}{cells}", flush=True)
 
-    first, seconds = _timed(lambda: bm25(questions, paragraphs))
+    first, seconds = _timed(lambda: np.stack([*bm25(questions, paragraphs)]))
     print_row("BM25", first, seconds)
     if embedder:
         model = Embedder.from_pretrained(embedder)
@@ -127,7 +132,7 @@ def measure(
         )
         print_row("embedder", scores, seconds)
     if reranker:
-        predictor = Predictor.from_dir(reranker)
+        predictor = Predictor.from_dir(reranker, engine="openvino")
         (alone, both), seconds = _timed(
             lambda: rerank(predictor, questions, paragraphs, first)
         )
