@@ -8,9 +8,9 @@ r"""Search in SQuAD: the paragraph of each question, among all paragraphs.
 
 `pairs` writes the training data of a reranker: each question with its paragraph
 and some of those that BM25 ranks first. `measure` prints a table. The reranker
-orders the best 50 paragraphs of BM25, by its scores alone and by their sum with
-those of BM25, each standardized over the paragraphs of a question. Both need
-`pip install bm25s`; the reranker also needs `openvino`.
+orders the best 50 paragraphs of BM25 by a weighted sum of both scores; choose
+the weight by a table of the training set. Both commands need `pip install
+bm25s`; the reranker also needs `openvino`.
 """
 
 import argparse
@@ -30,6 +30,7 @@ from official_bert.inference.predictor import Predictor
 from official_bert.metrics.ranking import ranking
 
 _CANDIDATES = 50  # Paragraphs of BM25 that a reranker orders.
+_WEIGHTS = (0.1, 0.2, 0.3, 0.5, 1.0, np.inf)  # Of the reranker.
 _HARDEST = 20  # Of these paragraphs of BM25, some become negatives.
 _METRICS = ("recall@1", "recall@10", "mrr@10", "ndcg@10")
 
@@ -90,9 +91,15 @@ def rerank(
     questions: Sequence[str],
     paragraphs: Sequence[str],
     first: Scores,
-) -> tuple[Scores, Scores]:
-    """Returns the scores of the reranker, and their sum with those of BM25."""
-    alone, both = np.full((2, *first.shape), -np.inf, np.float32)
+) -> dict[float, Scores]:
+    """Returns BM25's scores with different weights of those of the reranker.
+
+    Both are standardized over the paragraphs of a question. With an infinite
+    weight, the scores are those of the reranker alone.
+    """
+    combined = {
+        weight: np.full(first.shape, -np.inf, np.float32) for weight in _WEIGHTS
+    }
     for row, question in enumerate(questions):
         indices = np.argsort(-first[row], kind="stable")[:_CANDIDATES]
         found = predictor.rank(question, [paragraphs[i] for i in indices])
@@ -100,12 +107,15 @@ def rerank(
         scores = np.array([result["score"] for result in found])
         # The log-odds of probabilities, which are near 0 and 1.
         scores = np.clip(scores, 1e-6, 1 - 1e-6)
-        alone[row, order] = np.log(scores / (1 - scores))
-        both[row, order] = sum(
+        odds, own = (
             (part - part.mean()) / (part.std() or 1)
-            for part in (alone[row, order], first[row, order])
+            for part in (np.log(scores / (1 - scores)), first[row, order])
         )
-    return alone, both
+        for weight, found_scores in combined.items():
+            is_alone = np.isinf(weight)
+            total = odds if is_alone else own + weight * odds
+            found_scores[row, order] = total
+    return combined
 
 
 def measure(
@@ -133,11 +143,14 @@ def measure(
         print_row("embedder", scores, seconds)
     if reranker:
         predictor = Predictor.from_dir(reranker, engine="openvino")
-        (alone, both), seconds = _timed(
+        combined, seconds = _timed(
             lambda: rerank(predictor, questions, paragraphs, first)
         )
-        print_row("BM25, reranker", alone, seconds)
-        print_row("BM25 + reranker", both, seconds)
+        for weight, scores in combined.items():
+            name = f"BM25 + {weight} reranker"
+            if np.isinf(weight):
+                name = "reranker alone"
+            print_row(name, scores, seconds)
 
 
 def _timed(function: Callable[[], Any]) -> tuple[Any, float]:
