@@ -171,6 +171,7 @@ def test_module_that_is_not_a_text_encoder_is_an_error(tmp_path):
 
 
 @pytest.mark.trains
+@pytest.mark.nightly
 def test_tutorial_of_tensorflow_fine_tunes_all_weights(path, tmp_path):
     """ "Classify text with BERT", in tf_keras, with our two modules."""
     hub = pytest.importorskip("tensorflow_hub")

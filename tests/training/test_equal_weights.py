@@ -72,7 +72,15 @@ FLAGS = {
 }
 
 
-@pytest.mark.parametrize("changes", FLAGS.values(), ids=[*FLAGS])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param(
+            flags, id=name, marks=[pytest.mark.nightly] * (name == "all")
+        )
+        for name, flags in FLAGS.items()
+    ],
+)
 def test_weights_are_those_of_one_device(folder, one_device, tmp_path, changes):
     output = run(folder, tmp_path, **changes)
     assert_close_weights(output, one_device)
