@@ -42,7 +42,7 @@ def directory(tmp_path_factory):
 
 
 @pytest.mark.trains
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_csv_notebook_trains_a_model_that_beats_the_baseline(directory):
     notebook = run_notebooks.run(PARTS["finetune_on_your_csv"], directory)
     *_, trained, data, predicted, matrix, suspects = outputs(notebook)

@@ -81,7 +81,9 @@ def test_dataset_map_takes_single_texts_and_batches(tokenizer):
     assert_equal(next(iter(pairs)), wanted)
 
 
-@pytest.mark.parametrize("num_texts", [1, 2])
+@pytest.mark.parametrize(
+    "num_texts", [pytest.param(1, marks=pytest.mark.nightly), 2]
+)
 def test_model_fits_strings_and_loads_without_its_directory(
     tmp_path, num_texts
 ):

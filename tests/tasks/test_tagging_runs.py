@@ -176,7 +176,7 @@ def test_frozen_bert_does_not_change_and_the_layers_above_learn(
 BACKWARD = "bilstm/layer_1/backward_lstm/lstm_cell"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_bilstm_resumes_with_the_weights_of_an_uninterrupted_run(
     folder, pretrained, run_with_bilstm
 ):
@@ -198,7 +198,7 @@ def test_bilstm_resumes_with_the_weights_of_an_uninterrupted_run(
 
 
 @pytest.mark.trains
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "flags",
     [
@@ -210,7 +210,7 @@ def test_bilstm_resumes_with_the_weights_of_an_uninterrupted_run(
                 "remat": True,
                 "distribution_strategy": "mirrored",
             },
-            marks=[pytest.mark.bfloat16, pytest.mark.nightly],
+            marks=pytest.mark.bfloat16,
         ),
     ],
     ids=["jit_compile", "bfloat16,mirrored"],

@@ -73,7 +73,13 @@ def test_matches_of_held_out_texts_are_found(trained):
     assert results["ndcg@10"] > 0.85
 
 
-@pytest.mark.parametrize("changes", [PARTS, PARTS | {"jit_compile": True}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        PARTS,
+        pytest.param(PARTS | {"jit_compile": True}, marks=pytest.mark.nightly),
+    ],
+)
 def test_divided_batches_end_with_the_weights_of_one_device(
     folder, trained, tmp_path, changes
 ):

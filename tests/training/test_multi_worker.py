@@ -63,6 +63,7 @@ def test_signal_to_one_host_stops_all_after_the_same_step(tmp_path, flags):
     assert (tmp_path / "out" / f"model.ckpt-{step}.index").exists()
 
 
+@pytest.mark.nightly
 def test_two_hosts_fine_tune_like_one(tmp_path):
     """Also with evaluations during training, and batches that are not full."""
     review_runs.write(tmp_path)
@@ -106,6 +107,7 @@ def end(processes, number, output, sent=signal.SIGKILL):
     tf1.verify(checkpoints.latest(str(output)))
 
 
+@pytest.mark.nightly
 def test_death_of_a_host_during_evaluation_ends_the_other(tmp_path, flags):
     with hosts.started(COMMAND, [flags, flags]) as processes:
         errors = hosts.read_until(processes[0], "Evaluating")
