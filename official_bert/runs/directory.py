@@ -73,9 +73,8 @@ class RunDirectory:
         run = RunDirectory(self.path.rstrip("/"))
         if os.path.basename(run.path) == file_names.BEST:
             run = RunDirectory(os.path.dirname(run.path) or ".")
-        num_steps = run.read_record().num_train_steps
         if run.is_unfinished:
-            step = run._last_step
+            step, num_steps = run._last_step, run.read_record().num_train_steps
             logging.warning(
                 f"{run.path}: the training was stopped at step {step} of "
                 f"{num_steps}. To finish it, run its command again"

@@ -141,8 +141,8 @@ def test_nothing_is_lost_at_sigterm(exported):
         def ask(first):
             count, client = 0, Client("127.0.0.1", port, timeout=60)
             reconnects = first % 2
-            # A new connection may be reset while the server stops to listen. A
-            # client that keeps its connection is told that it is closed.
+            # A new connection may be reset while the server stops listening.
+            # On a kept connection, the last response has `Connection: close`.
             ending = ConnectionError if reconnects else ConnectionRefusedError
             try:
                 while True:
