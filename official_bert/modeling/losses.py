@@ -188,6 +188,20 @@ def ranking_losses(vectors: Any, batch: Batch, temperature: float) -> Any:
     return cross_entropy(scores, own)
 
 
+def symmetric_ranking_losses(
+    vectors: Any, batch: Batch, temperature: float
+) -> Any:
+    """Returns `ranking_losses` [B], averaged with those of the other direction.
+
+    In the other direction, each match must find its first text among those of
+    the batch. Negatives have no first text.
+    """
+    swapped = ops.flip(vectors[:, :2], axis=1)
+    ids = {"text_ids": ops.flip(batch["text_ids"][:, :2], axis=1)}
+    losses = ranking_losses(vectors, batch, temperature)
+    return (losses + ranking_losses(swapped, ids, temperature)) / 2
+
+
 def cosent_losses(vectors: Any, batch: Batch, temperature: float) -> Any:
     """Returns [B], the CoSENT loss of the batch for each pair (Su, 2022).
 
@@ -214,6 +228,7 @@ def cosine_losses(vectors: Any, batch: Batch, temperature: float) -> Any:
 # These losses need the vectors of the whole batch.
 EMBEDDING_LOSSES = {
     "ranking": ranking_losses,
+    "symmetric_ranking": symmetric_ranking_losses,
     "cosent": cosent_losses,
     "cosine": cosine_losses,
 }

@@ -308,6 +308,10 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
     temperature: float = option(
         "Embeddings: the divisor of cosines in the losses.", 0.05, at_least=1e-3
     )
+    symmetric_loss: bool = switch(
+        "Embeddings: in pairs without scores, each match must also find its "
+        "text, as in MultipleNegativesSymmetricRankingLoss."
+    )
     score_loss: str = choice(
         "Embeddings: the loss of pairs with scores. cosent: the order of the "
         "cosines. cosine: their squared difference from the scores, scaled to "
@@ -330,7 +334,8 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         super()._check()
         sweep_values.parse(self.sweep, type(self))  # Raises an InputError.
         is_embedding = self.task_type == "embedding"
-        for name in ("pooling", "temperature", "score_loss"):
+        losses = ("temperature", "symmetric_loss", "score_loss")
+        for name in ("pooling", *losses):
             if self.is_set(name) and not is_embedding:
                 raise self.error(name, "needs --task_type=embedding. Add it.")
         others = ("weight_column", "group_column", "label_smoothing")

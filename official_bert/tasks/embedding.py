@@ -233,11 +233,16 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> EmbeddingTask:
                 "give pairs of texts; to only train, add --dev_share=0."
             )
     loss, scores = "ranking", [0.0, 1.0]
+    if options.symmetric_loss:
+        loss = "symmetric_ranking"
     if options.do_train:
         data = data.with_training_file()
         if columns["train"].match is None and options.bert_config_file:
             _require_dropout(options)
     if options.do_train and columns["train"].score:
+        if options.symmetric_loss:
+            message = "is for pairs without scores. Omit it."
+            raise options.error("symmetric_loss", message)
         loss = options.score_loss
         scores = [example.label for example in data.training]
         if len({*scores}) == 1:

@@ -112,6 +112,28 @@ def test_ranking_loss_equals_the_softmax_over_the_negatives_of_the_batch():
     np.testing.assert_allclose(found_gradients, gradients, atol=1e-5)
 
 
+def test_symmetric_loss_is_the_mean_of_both_directions():
+    vectors = unit_vectors(4, 3, 6)
+    # The first texts of 0 and 2 are equal, the matches of 1 and 3 too.
+    ids = np.array([[1, 5, 0], [2, 6, 7], [1, 8, 5], [4, 6, 9]])
+    queries, matches = vectors[:, 0], vectors[:, 1]
+    scores = matches @ queries.T / 0.1
+    for row, column in enumerate([2, 3, 0, 1]):
+        scores[row, column] = -np.inf
+    logs = special.log_softmax(scores, axis=1)
+    errors = (np.exp(logs) - np.eye(4)) / 0.1
+    gradients = np.zeros_like(vectors)
+    gradients[:, 0], gradients[:, 1] = errors.T @ matches, errors @ queries
+    forward, of_forward = embedding_loss("ranking", vectors, text_ids=ids)
+    found, found_gradients = embedding_loss(
+        "symmetric_ranking", vectors, text_ids=ids
+    )
+    expected = (forward - np.diag(logs)) / 2
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    expected = (of_forward + gradients) / 2
+    np.testing.assert_allclose(found_gradients, expected, atol=1e-5)
+
+
 def test_losses_of_scored_pairs_equal_their_formulas():
     vectors = unit_vectors(5, 2, 6)
     scores = np.array([0.2, 1.0, 0.2, 0.0, 0.5])

@@ -112,6 +112,7 @@ def test_pooling_is_that_of_the_model(tmp_path):
         ("text\na\nb\n", {"dev_share": 0.1}, "single texts cannot be evalua"),
         ("text\na\nb\n", {"dropout": 0.0}, "single texts .* with dropout"),
         ("query,positive\na,b\nc,d\n", {"bilstm_size": 3}, "bilstm_size"),
+        ("a,b,score\nx,y,1\nz,w,2\n", {"symmetric_loss": True}, "without sc"),
         ("query,positive\na,b\nc,d\n", {"class_weights": "a=1"}, "class_w"),
         (
             "query,positive\na,b\nc,d\n",

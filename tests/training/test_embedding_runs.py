@@ -53,6 +53,7 @@ def run(folder, output, **changes):
             "task_type": "embedding",
             "output_dir": str(output),
             "save_checkpoints_steps": 20,
+            "symmetric_loss": True,
             **changes,
         },
     )

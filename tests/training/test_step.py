@@ -104,9 +104,10 @@ def test_micro_batches_have_different_dropout_masks(batch):
 
 
 @pytest.mark.slow
-def test_micro_batches_of_texts_have_the_gradients_of_the_whole_batch():
+@pytest.mark.parametrize("loss", ["ranking", "symmetric_ranking"])
+def test_micro_batches_of_texts_have_the_gradients_of_the_whole_batch(loss):
     """Every match is a negative of all texts; each part has its own masks."""
-    head = Head("encoder", 0, "ranking", temperature=0.3)
+    head = Head("encoder", 0, loss, temperature=0.3)
     objective = EmbeddingObjective(head)
     keras.utils.set_random_seed(0)
     model = build_model(head, CONFIG)
