@@ -52,7 +52,8 @@ class Embedder:
     ```
 
     Args:
-        engine: Computes the vectors of tokens, [B, S, H].
+        engine: Computes the vectors of tokens, [B, S, H], or those of texts
+            if the settings have `in_model`.
         tokenizer: The tokenizer of the model.
         settings: How tokens become a vector.
         hidden_size: H.
@@ -83,10 +84,11 @@ class Embedder:
         engine: str = "auto",
         precision: str = "auto",
     ) -> "Embedder":
-        """Loads a model of sentence-transformers, or any other BERT.
+        """Loads a model of sentence-transformers, a run, or any other BERT.
 
-        Without the files of sentence-transformers, the vector of a text is the
-        mean over its tokens, with a warning.
+        A run of `--task_type=embedding` may be exported for OpenVINO. Without
+        the files of sentence-transformers, the vector of a text is the mean
+        over its tokens, with a warning.
 
         Args:
             model: A name or a directory, like `--model`.
@@ -110,13 +112,14 @@ class Embedder:
             )
         pretrained.download_weights(model, model_files.init_checkpoint)
         config = model_files.config
-        encoder, tokenizer = engine_choice.load_encoder(
+        loaded, tokenizer = engine_choice.load_embedder(
             model_files,
+            settings,
             [config.num_hidden_layers - 1],
             engine_choice.EngineChoice(engine, precision),
         )
         return cls(
-            encoder,
+            loaded,
             tokenizer,
             settings,
             hidden_size=config.hidden_size,

@@ -29,6 +29,9 @@ from official_bert.options import cli
 from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
 from official_bert.sources import checkpoint_paths, task_file
+from official_bert.sources.formats.huggingface.sentence_transformers import (
+    EmbeddingSettings,
+)
 from official_bert.sources.pretrained import ModelFiles, run_files
 from official_bert.tasks.engines import Engine
 from official_bert.tasks.task import FinetunedModel
@@ -64,7 +67,7 @@ def load_finetuned(
             from official_bert.inference import trained_models
 
         if run_directory:
-            return trained_models.load_finetuned(run_directory)
+            return trained_models.load_finetuned(run_directory, model_files)
         return trained_models.load_huggingface(model_files)
 
     def convert(directory: str) -> None:
@@ -138,6 +141,30 @@ def load_encoder(
     names = list(map(openvino_engine.layer_name, layers))
     engine = OpenVinoEngine(directory, names, choice.precision)
     return engine, _load_tokenizer(model_files)
+
+
+def load_embedder(
+    model_files: ModelFiles,
+    settings: EmbeddingSettings,
+    layers: Sequence[int],
+    choice: EngineChoice,
+) -> tuple[Engine, Tokenizer]:
+    """Loads what `SentencePooling` turns into vectors of texts.
+
+    This is an encoder or, with `in_model`, a fine-tuned model.
+    """
+    if not settings.in_model:
+        return load_encoder(model_files, layers, choice)
+    task = checkpoint_paths.beside(model_files.init_checkpoint, file_names.TASK)
+    assert task
+    (_, model, tokenizer, _), engine = load_finetuned(
+        model_files, choice, os.path.dirname(task)
+    )
+    if engine is None:
+        from official_bert.inference import keras_engine
+
+        engine = keras_engine.make(lambda x: [model(x)], text_schema(0))
+    return engine, tokenizer
 
 
 def _keras_layers(bert: Any, layers: Sequence[int]) -> Engine:
@@ -275,7 +302,9 @@ def _describe_source(model_files: ModelFiles, directory: str) -> str:
     ]
     paths += [model_files.bert_config_file, model_files.vocab_file]
     task = checkpoint_paths.beside(directory, file_names.TASK)
-    lines = [repr(model_files.settings)]
+    # "." for the newest checkpoint of a run.
+    name = os.path.relpath(model_files.init_checkpoint, directory)
+    lines = [name, repr(model_files.settings)]
     for path in filter(None, [*paths, task]):
         if files.exists(path):
             lines.append(files.fingerprint(path))

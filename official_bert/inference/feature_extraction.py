@@ -46,12 +46,13 @@ class FeatureExtractor:
         depth = self.config.num_hidden_layers
         layers = [number % depth for number in options.layer_indexes]
         choice = EngineChoice(options.engine, options.precision)
-        self.engine, self.tokenizer = engine_choice.load_encoder(
-            options.model_files, layers, choice
+        settings = options.embedding
+        self.engine, self.tokenizer = engine_choice.load_embedder(
+            options.model_files, settings or EmbeddingSettings(), layers, choice
         )
         self.num_truncated = 0
         self._pooling = None
-        if settings := options.embedding:
+        if settings:
             self._pooling = SentencePooling(settings, self.config.hidden_size)
 
     def stream(self, lines: Iterable[str]) -> Iterator[LineVectors]:

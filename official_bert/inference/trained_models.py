@@ -130,13 +130,16 @@ def load_masked_lm(
     return model, tokenizer
 
 
-def load_finetuned(directory: str) -> FinetunedModel:
+def load_finetuned(
+    directory: str, model_files: ModelFiles | None = None
+) -> FinetunedModel:
     """Loads the best checkpoint of a fine-tuning run, or the newest.
 
-    Raises `InputError` if a file is missing or damaged.
+    `model_files` may name another checkpoint. Raises `InputError` if a file is
+    missing or damaged.
     """
     require_finetuned(directory)
-    model_files = pretrained.run_files(directory)
+    model_files = model_files or pretrained.run_files(directory)
     return _load_task(task_file.read(directory), directory, model_files)
 
 

@@ -136,6 +136,8 @@ def decode(value: Any, kind: Any, name: str) -> Any:
             raise ValueError(
                 f"`{name}` must be {must_be}. Received: {quoted(value)}."
             )
+    if typing.get_origin(kind) is dict and isinstance(value, dict):
+        return {k: decode(item, args[1], k) for k, item in value.items()}
     if typing.get_origin(kind) is tuple and isinstance(value, list):
         return tuple(decode(item, args[0], name) for item in value)
     fields = _fields(kind)
@@ -160,7 +162,7 @@ def _fields(kind: Any) -> dict[str, Any]:
 def _description(kind: Any) -> str:
     if typing.get_origin(kind) is tuple:
         return "a list"
-    if kind is dict:
+    if dict in (kind, typing.get_origin(kind)):
         return "an object"
     if fields := _fields(kind):
         return f"an object with only {', '.join(fields)}"

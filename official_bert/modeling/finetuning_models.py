@@ -18,6 +18,7 @@ from official_bert.modeling.pooling_head import (
     BiLstm,
     LayerPooling,
     mean_pooling,
+    unit_vectors,
 )
 from official_bert.sources import heads
 from official_bert.sources.heads import NO_POOLING_HEAD, Head, PoolingHead
@@ -231,28 +232,46 @@ class SpanModel(TokenClassifier):
 
 @layers.serializable
 class SentenceEncoder(FinetuningModel):
-    """Turns texts into vectors of length 1 (Reimers and Gurevych, 2019).
+    """Turns texts into vectors (Reimers and Gurevych, 2019).
 
-    There is no output layer. Inputs are [B, S], or [B, C, S] with C texts in
-    each example. Returns float32 [B, H] or [B, C, H]. `pooling` is "mean", over
-    all tokens including [CLS] and [SEP], or "cls", the vector of [CLS].
+    Inputs are [B, S], or [B, C, S] with C texts in each example. Returns
+    float32 [B, D] or [B, C, D]. `pooling` is "mean", over all tokens including
+    [CLS] and [SEP], or "cls", the vector of [CLS]. With `embedding_size`, D, a
+    dense layer with tanh follows; otherwise, D is H. `normalize` scales vectors
+    to length 1.
     """
 
     kind = heads.KINDS["encoder"]
 
     def __init__(
-        self, config: BertConfig, pooling: str = "mean", **kwargs: Any
+        self,
+        config: BertConfig,
+        pooling: str = "mean",
+        embedding_size: int = 0,
+        normalize: bool = True,
+        **kwargs: Any,
     ) -> None:
         self.pooling = pooling
+        self.embedding_size = embedding_size
+        self.normalize = normalize
         super().__init__(config, 0, **kwargs)
 
     def get_config(self) -> dict[str, Any]:
-        config = {**super().get_config(), "pooling": self.pooling}
+        config = super().get_config()
         del config["num_outputs"], config["pooling_head"]
-        return config
+        names = ("pooling", "embedding_size", "normalize")
+        return config | {name: getattr(self, name) for name in names}
 
     def _build_output_layer(self, size: int) -> None:
-        pass
+        self.dense = None
+        if self.embedding_size:
+            self.dense = keras.layers.Dense(
+                self.embedding_size,
+                activation="tanh",
+                dtype="float32",
+                name=heads.EMBEDDING_LAYER,
+            )
+            self.dense.build((None, size))
 
     def call(self, batch: dict[str, Any], training: Training = False) -> Any:
         shape = ops.shape(batch["input_ids"])
@@ -262,9 +281,10 @@ class SentenceEncoder(FinetuningModel):
             vectors = x[:, 0]
         else:
             vectors = mean_pooling(x, flat["input_mask"])
-        # Not by `ops.norm`, whose gradient is NaN for a text without tokens.
-        squares = ops.sum(ops.square(vectors), axis=-1, keepdims=True)
-        vectors = vectors * ops.rsqrt(ops.maximum(squares, 1e-24))
+        if self.dense:
+            vectors = self.dense(vectors)
+        if self.normalize:
+            vectors = unit_vectors(vectors)
         if len(shape) == 2:
             return vectors
         return ops.reshape(vectors, (-1, shape[1], vectors.shape[-1]))
@@ -291,7 +311,8 @@ def build_model(
     outputs.
     """
     if head.kind == SentenceEncoder.kind.name:
-        return SentenceEncoder(config, head.pooling, bert=bert)
+        settings = head.pooling, head.embedding_size, head.normalize
+        return SentenceEncoder(config, *settings, bert=bert)
     return _MODELS[head.kind](
         config, head.num_outputs, pooling_head=head.pooling_head, bert=bert
     )

@@ -125,3 +125,10 @@ def mean_pooling(x: Any, input_mask: Any) -> Any:
     mask = ops.cast(ops.expand_dims(input_mask, -1), "float32")
     count = ops.maximum(ops.sum(mask, axis=1), 1)
     return ops.sum(x * mask, axis=1) / count
+
+
+def unit_vectors(x: Any) -> Any:
+    """Scales vectors [..., any] to length 1; a zero vector stays zero."""
+    # Not by `ops.norm`, whose gradient is NaN for a text without tokens.
+    squares = ops.sum(ops.square(x), axis=-1, keepdims=True)
+    return x * ops.rsqrt(ops.maximum(squares, 1e-24))

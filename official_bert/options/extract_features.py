@@ -116,6 +116,11 @@ class ExtractFeatures(
             }
             for name in sorted(values.keys() & options.given):
                 if getattr(options, name) != values[name]:
+                    if settings.in_model and name != "max_seq_length":
+                        message = "does not fit a model that was trained with "
+                        message += "--task_type=embedding. Omit it, or add "
+                        message += "--pooling=mean to use only its BERT."
+                        raise options.error(name, message)
                     logging.warning(
                         f"--{name}={getattr(options, name)} overrides the "
                         f"setting of the model, {values[name]}"

@@ -30,6 +30,9 @@ from official_bert.options.flags import (
 from official_bert.options.training import PER_COMMAND
 from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
+from official_bert.sources.formats.huggingface.sentence_transformers import (
+    EmbeddingSettings,
+)
 
 # What to do if --train_file has another ending.
 _CONVERT = {".xls": "Save it as .xlsx.", ".json": json_files.WRITE_LINES}
@@ -305,6 +308,12 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         "auto|mean|cls",
         heading="Training",
     )
+    embedding_size: int | None = option(
+        "Embeddings: the size of the vectors, by a dense layer with tanh after "
+        "the pooling; 0: no such layer. Default: as in the model, otherwise 0.",
+        None,
+        between=(0, 65535),
+    )
     temperature: float = option(
         "Embeddings: the divisor of cosines in the losses.", 0.05, at_least=1e-3
     )
@@ -335,7 +344,7 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         sweep_values.parse(self.sweep, type(self))  # Raises an InputError.
         is_embedding = self.task_type == "embedding"
         losses = ("temperature", "symmetric_loss", "score_loss")
-        for name in ("pooling", *losses):
+        for name in ("pooling", "embedding_size", *losses):
             if self.is_set(name) and not is_embedding:
                 raise self.error(name, "needs --task_type=embedding. Add it.")
         others = ("weight_column", "group_column", "label_smoothing")
@@ -428,9 +437,14 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         # Long sentences with tags are divided, not truncated.
         fits = not options.is_tagging and options._has_model_files
         if fits and "max_seq_length" not in options.given:
-            config = options.model_files.config
-            implied["max_seq_length"] = config.max_position_embeddings
-            implied["fit_max_seq_length"] = True
+            settings = None
+            if options.task_type == "embedding" and options.init_checkpoint:
+                settings = options.model_files.embedding
+            settings = settings or EmbeddingSettings()
+            positions = options.model_files.config.max_position_embeddings
+            implied["max_seq_length"] = settings.length(positions)
+            # Embedding models keep their length, also for short training data.
+            implied["fit_max_seq_length"] = not settings.max_seq_length
         return options.fill(implied)
 
     @property

@@ -99,14 +99,19 @@ def _averaged(model: Model, directory: str, count: int) -> Model:
         tf1_weights.open_prefix(os.path.join(directory, name)) for name in names
     ]
 
-    def average(name: str, weight: np.ndarray) -> np.ndarray:
-        if name not in model.stored:  # Newly initialized.
-            return weight
-        stored = model.stored[name]
+    def average(stored: str) -> np.ndarray:
         weights = np.stack([c.read(stored) for c in checkpoints])
         return weights.mean(axis=0, dtype=np.float64).astype(np.float32)
 
-    return model.with_changes(average)
+    def change(name: str, weight: np.ndarray) -> np.ndarray:
+        is_new = name not in model.stored  # Newly initialized.
+        return weight if is_new else average(model.stored[name])
+
+    description = dataclasses.replace(
+        model.description, embedding=loading.read_embedding(directory, average)
+    )
+    model = dataclasses.replace(model, description=description)
+    return model.with_changes(change)
 
 
 def _with_added_tokens(model: Model, path: str) -> Model:
@@ -395,6 +400,8 @@ def _report(
     ]
     if state:
         lines.append(f"Left out: {len(state)} arrays of optimizer state.")
+    if model.description.embedding:  # Which has the dense layer.
+        left_out -= {n for n in left_out if re.match(heads.EMBEDDING_LAYER, n)}
     if others := sorted(left_out - state):
         lines.append(f"Left out: {listed(others)}.")
     if initialized:
@@ -450,7 +457,7 @@ def strip_optimizer(options: ConvertCheckpoint) -> str:
             if path := checkpoint_paths.beside(prefix, name):
                 copy = os.path.join(directory, name)
                 files.write_text(copy, files.read_text(path))
-        if embedding := sentence_transformers.read(prefix):
+        if embedding := loading.read_embedding(prefix, before.read):
             config_file = os.path.join(directory, file_names.CONFIG)
             size = BertConfig.from_json_file(config_file).hidden_size
             sentence_transformers.write(embedding, directory, size)

@@ -20,8 +20,14 @@ _CLASSIFIER = "output_"
 # All scopes of heads, the prefixes of the names of their weights.
 SCOPES = (MASKED_LM, _NEXT_SENTENCE, _SPANS, _CLASSIFIER)
 
+# The dense layer of a model of sentence embeddings.
+EMBEDDING_LAYER = "embedding_dense"
+
 # Regular expression of the weights of a task's head and its pooling head.
-TASK_HEAD = "^(cls/squad/)?output_(weights|bias)$|^(bilstm|features)/"
+TASK_HEAD = (
+    "^(cls/squad/)?output_(weights|bias)$"
+    f"|^(bilstm|features|{EMBEDDING_LAYER})/"
+)
 
 
 class HeadKind(NamedTuple):
@@ -159,6 +165,9 @@ class Head:
             `EMBEDDING_LOSSES`.
         pooling_head: The layers between BERT and the output layer.
         pooling: For sentence embeddings: mean or cls.
+        embedding_size: For sentence embeddings: the size of a dense layer on
+            the pooled vector; 0: there is none.
+        normalize: For sentence embeddings: whether vectors have length 1.
         temperature: For sentence embeddings: the divisor of cosines in losses.
     """
 
@@ -167,4 +176,6 @@ class Head:
     loss: str
     pooling_head: PoolingHead = NO_POOLING_HEAD
     pooling: str = "mean"
+    embedding_size: int = 0
+    normalize: bool = True
     temperature: float = 0.05

@@ -7,9 +7,11 @@ import dataclasses
 import functools
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+import safetensors.numpy
 from absl import logging
 
 from official_bert.config import BertConfig
@@ -19,11 +21,16 @@ from official_bert.runs import checkpoints, file_names
 from official_bert.runs.directory import RunDirectory
 from official_bert.sources import formats, heads, pretrained
 from official_bert.sources.formats.huggingface import sentence_transformers
+from official_bert.sources.formats.huggingface.sentence_transformers import (
+    Dense,
+    EmbeddingSettings,
+)
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.formats.tf1 import files as tf1_files
 from official_bert.sources.formats.tf1 import weights as tf1_weights
 from official_bert.sources.model import Arrays, Description
 from official_bert.sources.pretrained import ModelFiles
+from official_bert.tasks.sentence_vectors import load_dense
 from official_bert.tokenization import FullTokenizer, load_vocab
 
 
@@ -70,13 +77,52 @@ def read(
     lower = description.settings.do_lower_case
     if lower is not None:
         settings = dataclasses.replace(settings, do_lower_case=lower)
+    arrays = model_format.weights.open_arrays(path, config)
     description = dataclasses.replace(
         description,
         vocab=vocab,
         settings=settings,
-        embedding=sentence_transformers.read(path),
+        embedding=read_embedding(path, arrays.read),
     )
-    return model_format.weights.open_arrays(path, config), description
+    return arrays, description
+
+
+def read_embedding(
+    path: str, read: Callable[[str], np.ndarray]
+) -> EmbeddingSettings | None:
+    """Reads how a model turns a text into a vector, to be written elsewhere.
+
+    `read` returns the weights of a training run, among them the dense layer.
+    """
+    settings = sentence_transformers.read(path)
+    if settings is None or not settings.in_model:
+        return settings
+    dense = settings.dense
+    if dense:
+        kernel = read(f"{heads.EMBEDDING_LAYER}/kernel")
+        bias = read(f"{heads.EMBEDDING_LAYER}/bias")
+        arrays = {"linear.weight": kernel.T.copy(), "linear.bias": bias}
+        stored = safetensors.numpy.save(arrays)
+        dense = (Dense(len(kernel), len(bias), "Tanh", stored),)
+    return dataclasses.replace(settings, dense=dense, in_model=False)
+
+
+def _with_dense(arrays: Arrays, settings: EmbeddingSettings | None) -> Arrays:
+    """Adds a dense layer with tanh in the files of sentence-transformers."""
+    layers = () if not settings or settings.in_model else settings.dense
+    if [layer.activation for layer in layers] != ["Tanh"]:
+        return arrays
+    kernel, bias, _ = load_dense(layers[0], layers[0].in_features)
+    bias = np.broadcast_to(bias, kernel.shape[1:])
+    dense = {
+        f"{heads.EMBEDDING_LAYER}/kernel": kernel,
+        f"{heads.EMBEDDING_LAYER}/bias": bias,
+    }
+    return dataclasses.replace(
+        arrays,
+        shapes={**arrays.shapes, **{n: x.shape for n, x in dense.items()}},
+        read=lambda name: dense[name] if name in dense else arrays.read(name),
+    )
 
 
 def load(
@@ -123,6 +169,8 @@ def _assign(
 ) -> Loaded:
     """Assigns all variables from one checkpoint; arguments as in `load`."""
     checkpoint = open_arrays(path, model_files)
+    if model_files and f"{heads.EMBEDDING_LAYER}/kernel" in variables:
+        checkpoint = _with_dense(checkpoint, model_files.embedding)
     stored = checkpoint.shapes
     missing = sorted(set(variables) - set(stored))
     unused = sorted(set(stored) - set(variables))

@@ -13,16 +13,21 @@ from official_bert.errors import InputError, quoted
 from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.io import files
+from official_bert.io.json_files import Size
 from official_bert.io.rows import Row
 from official_bert.metrics import ranking, regression
 from official_bert.options import RunClassifier
 from official_bert.runs import file_names
 from official_bert.sources.formats.huggingface import sentence_transformers
+from official_bert.sources.formats.huggingface.sentence_transformers import (
+    EmbeddingSettings,
+)
 from official_bert.sources.heads import NO_POOLING_HEAD, Head
 from official_bert.tasks import detection
 from official_bert.tasks.detection import PairColumns
 from official_bert.tasks.own_data import trained_task
 from official_bert.tasks.own_texts import OwnTexts
+from official_bert.tasks.sentence_vectors import normalize
 from official_bert.tasks.task import (
     ExampleFeature,
     Logits,
@@ -56,6 +61,11 @@ class EmbeddingTask(Task):
 
     Attributes:
         pooling: How the vectors of tokens become one vector.
+        embedding_size: D, the size of a dense layer on it; 0: there is none,
+            and D is H.
+        normalize: Whether vectors have length 1.
+        prompts: {name: text} of the model; not used in training.
+        similarity: That of vectors in later searches.
         num_texts: C, the largest number of texts of an example.
         loss: A key of `modeling.losses.EMBEDDING_LOSSES`.
         temperature: The divisor of cosines in the loss.
@@ -66,6 +76,10 @@ class EmbeddingTask(Task):
     """
 
     pooling: Annotated[str, POOLINGS] = "mean"
+    embedding_size: Size = 0
+    normalize: bool = True
+    prompts: dict[str, str] = dataclasses.field(default_factory=dict)
+    similarity: Annotated[str, sentence_transformers.SIMILARITIES] = "cosine"
     num_texts: int = 1
     loss: str = "ranking"
     temperature: float = 0.05
@@ -99,12 +113,14 @@ class EmbeddingTask(Task):
 
     @property
     def head(self) -> Head:
-        """No output layer."""
+        """The pooling, and a dense layer if there is one."""
         return Head(
             self.head_kind,
             0,
             self.loss,
             pooling=self.pooling,
+            embedding_size=self.embedding_size,
+            normalize=self.normalize,
             temperature=self.temperature,
         )
 
@@ -138,7 +154,7 @@ class EmbeddingTask(Task):
             yield ExampleFeature(number, row | labels)
 
     def answers(self, features: RowFeatures, logits: Logits) -> list[Any]:
-        """Returns the vectors of each example's texts, [C, H]."""
+        """Returns the vectors of each example's texts, [C, D]."""
         return [
             vectors.reshape(self.num_texts, -1)[: len(example.texts)]
             for example, vectors in zip(features.examples, logits, strict=True)
@@ -151,6 +167,7 @@ class EmbeddingTask(Task):
         raise InputError("Vectors cannot be explained. Omit --explain.")
 
     def metrics(self, examples: Examples, answers: Any) -> dict[str, Any]:
+        answers = [normalize(vectors) for vectors in answers]
         scores = [e.label for e in examples if e.label is not None]
         if not scores:
             return _search(examples, answers)
@@ -162,7 +179,7 @@ class EmbeddingTask(Task):
         self, directory: str, split: str, examples: Examples, answers: Any
     ) -> None:
         """Writes the cosine of each pair, also with its id."""
-        cosines = _cosines(answers)
+        cosines = _cosines([normalize(vectors) for vectors in answers])
         lines = "".join(f"{cosine}\n" for cosine in cosines)
         table = self.data.predictions_file(split, examples, cosines)
         for name, text in ((file_names.scores(split), lines), table):
@@ -189,7 +206,7 @@ def _hash(text: str) -> int:
 
 
 def _cosines(answers: Sequence[np.ndarray]) -> list[float]:
-    """Returns the cosine of the first two texts of each example."""
+    """Returns the cosines of the first two texts, from normalized vectors."""
     return [float(vectors[0] @ vectors[1]) for vectors in answers]
 
 
@@ -253,7 +270,7 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> EmbeddingTask:
             )
     evaluated = [split for split in ("dev", "test") if split in splits]
     return EmbeddingTask(
-        pooling=_pooling(options),
+        **_settings(options),
         num_texts=max(2, *(len(found.texts) for found in columns.values())),
         loss=loss,
         temperature=options.temperature,
@@ -273,27 +290,46 @@ def _require_dropout(options: RunClassifier) -> None:
         )
 
 
-def _pooling(options: RunClassifier) -> str:
-    """Returns the pooling of the flag, the trained model, or the given one."""
-    if options.pooling != "auto":
-        return options.pooling
-    trained: str | None = trained_task(options).get("pooling")
-    if trained or not options.init_checkpoint:
-        return trained or POOLINGS[0]
-    settings = sentence_transformers.read(options.init_checkpoint)
-    if settings is None:
-        return POOLINGS[0]
-    [*poolings] = settings.pooling
-    others = settings.dense, settings.default_prompt_name, settings.truncate_dim
-    has_others = any(others) or settings.lowercases_text
-    if has_others or len(poolings) > 1 or poolings[0] not in POOLINGS:
-        raise InputError(
-            f"{options.init_checkpoint}: only mean or cls pooling can be "
-            "trained, without dense layers, a default prompt and other "
-            "settings. To train only its BERT, add --pooling=mean or "
-            "--pooling=cls."
-        )
-    return poolings[0]
+def _settings(options: RunClassifier) -> dict[str, Any]:
+    """Returns the fields of the task that are settings of the model.
+
+    Flags replace those of the model. Raises `InputError` if it has others.
+    """
+    settings = EmbeddingSettings(normalize=True)
+    if trained := trained_task(options):
+        settings = sentence_transformers.of_task(trained)
+    elif options.init_checkpoint:
+        found = options.model_files.embedding or settings
+        if _can_be_trained(found):
+            settings = found
+        elif options.pooling == "auto":
+            raise InputError(
+                f"{options.init_checkpoint}: only mean or cls pooling can be "
+                "trained, with at most one dense layer with Tanh, and without "
+                "a default prompt and other settings. To train only its BERT, "
+                "add --pooling=mean or --pooling=cls."
+            )
+    [pooling] = settings.pooling
+    size = sum(layer.out_features for layer in settings.dense)  # Of one or none
+    return {
+        "pooling": pooling if options.pooling == "auto" else options.pooling,
+        "embedding_size": (
+            size if options.embedding_size is None else options.embedding_size
+        ),
+        "normalize": settings.normalize,
+        "prompts": {**settings.prompts},
+        "similarity": settings.similarity,
+    }
+
+
+def _can_be_trained(settings: EmbeddingSettings) -> bool:
+    has_others = (
+        settings.default_prompt_name
+        or settings.truncate_dim
+        or settings.lowercases_text
+        or [layer.activation for layer in settings.dense] not in ([], ["Tanh"])
+    )
+    return [*settings.pooling] in [[x] for x in POOLINGS] and not has_others
 
 
 @dataclasses.dataclass(frozen=True)

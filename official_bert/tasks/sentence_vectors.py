@@ -51,7 +51,8 @@ _ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 class SentencePooling:
     """Turns vectors of tokens into vectors of texts, as the settings say.
 
-    Raises `InputError` if a dense layer does not fit the hidden size.
+    If the model itself does so, its vectors are returned. Raises `InputError`
+    if a dense layer does not fit the hidden size.
     """
 
     def __init__(self, settings: EmbeddingSettings, hidden_size: int) -> None:
@@ -59,12 +60,15 @@ class SentencePooling:
         self._layers = []
         size = len(settings.pooling) * hidden_size
         for layer in settings.dense:
-            self._layers.append(_load_dense(layer, size))
+            if not settings.in_model:
+                self._layers.append(load_dense(layer, size))
             size = layer.out_features
         self.size = min(size, settings.truncate_dim or size)
 
     def __call__(self, vectors: np.ndarray, mask: np.ndarray) -> np.ndarray:
         """Returns float32 [B, D] for float32 [B, S, H] and int32 [B, S]."""
+        if self._settings.in_model:
+            return vectors
         weights = mask.astype(np.float32)
         pooled = np.concatenate(
             [POOLINGS[n](vectors, weights) for n in self._settings.pooling], 1
@@ -76,9 +80,13 @@ class SentencePooling:
         return pooled[:, : self.size].astype(np.float32)
 
 
-def _load_dense(
+def load_dense(
     layer: Dense, size: int
 ) -> tuple[np.ndarray, np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+    """Returns the kernel [size, D], the bias [D] or [1], and the activation.
+
+    Raises `InputError` if the layer is not for vectors of this size.
+    """
     arrays = load(layer.weights)
     expected = (layer.out_features, size)
     kernel = arrays.get("linear.weight", np.zeros(0))

@@ -20,6 +20,7 @@ from official_bert.modeling.losses import (
     distillation_loss,
     training_loss,
 )
+from official_bert.modeling.pooling_head import unit_vectors
 from official_bert.modeling.pretraining_model import (
     PretrainingModel,
     PretrainingOutput,
@@ -175,7 +176,7 @@ class EmbeddingObjective(FinetuningObjective):
     def losses(self, vectors: Any, batch: Batch) -> Any:
         """Returns the losses [B] of the vectors of a whole batch."""
         loss = EMBEDDING_LOSSES[self.head.loss]
-        return loss(vectors, batch, self.head.temperature)
+        return loss(unit_vectors(vectors), batch, self.head.temperature)
 
     def loss_sums(
         self, model: Any, batch: Batch, training: Training

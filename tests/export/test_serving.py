@@ -134,7 +134,7 @@ CASES = {
         ChoiceTask(num_choices=3, long_documents=LongDocuments("head_tail")),
         {"context": A, "choices": CHOICES},
     ),
-    "embedding": Case(EmbeddingTask(), {"text": A}),
+    "embedding": Case(EmbeddingTask(embedding_size=5), {"text": A}),
     "tagging": tagging_case("O", "B-X", "I-X", "B-Y"),
     "tagging_added": tagging_case("O", "B-X", "I-X", "B-Y"),
     "bilstm": tagging_case(

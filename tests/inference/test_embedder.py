@@ -1,15 +1,16 @@
 """Vectors of texts, compared with those that sentence-transformers computed."""
 
 import json
-import os
 import shutil
-import subprocess
 
 import numpy as np
 import pytest
 from support import ROOT
 from support.conversions import change_json, convert, to_hf, to_tf1
-from support.processes import python_with
+from support.sentence_transformers import (
+    encode_with_sentence_transformers,
+    keep_modules,
+)
 
 from official_bert import Embedder
 from official_bert.errors import InputError
@@ -32,11 +33,6 @@ FORMER_KEYS = {
 def model(tmp_path):
     """A copy of the model, which tests may change."""
     return shutil.copytree(GOLDEN, tmp_path / "model")
-
-
-def keep_modules(model, number):
-    path = model / "modules.json"
-    path.write_text(json.dumps(json.loads(path.read_text())[:number]))
 
 
 def assert_vectors(found, name):
@@ -138,23 +134,10 @@ def test_other_formats_keep_the_settings_or_report_their_loss(
 
 @pytest.mark.nightly
 def test_sentence_transformers_has_the_same_vectors_with_our_files(converted):
-    python = python_with(
-        "sentence_transformers", "SENTENCE_TRANSFORMERS_PYTHON"
+    found = encode_with_sentence_transformers(
+        converted / "hf", TEXTS, converted, prompt_name="query"
     )
-    code = (
-        "import sys, numpy, sentence_transformers as st; "
-        "model = st.SentenceTransformer(sys.argv[1], device='cpu'); "
-        "texts = sys.argv[3:]; "
-        "numpy.save(sys.argv[2], model.encode(texts, prompt_name='query'))"
-    )
-    path = converted / "query.npy"
-    subprocess.run(
-        [python, "-c", code, str(converted / "hf"), str(path), *TEXTS],
-        check=True,
-        capture_output=True,
-        env={**os.environ, "HF_HUB_OFFLINE": "1"},
-    )
-    assert_vectors(np.load(path), "query")
+    assert_vectors(found, "query")
 
 
 @pytest.mark.slow

@@ -60,6 +60,11 @@ MODELS = {
     "token": (finetuning.TokenClassifier, {"pooling_head": HEAD}, BATCH),
     "span": (finetuning.SpanModel, {"pooling_head": HEAD}, BATCH),
     "sentence": (finetuning.SentenceEncoder, {"pooling": "cls"}, CHOICES),
+    "sentence_dense": (
+        finetuning.SentenceEncoder,
+        {"embedding_size": 3, "normalize": False},
+        BATCH,
+    ),
 }
 
 

@@ -83,7 +83,7 @@ def test_files_may_have_different_columns(tmp_path):
     assert task.score_range == (1.5, 3.0)
 
 
-def test_pooling_is_that_of_the_model(tmp_path):
+def test_settings_are_those_of_the_model(tmp_path):
     model = shutil.copytree(GOLDEN, tmp_path / "model")
     pairs = ("train.csv", "query,positive\na,b\nc,d\n")
     flags = {"init_checkpoint": str(model), "dev_share": 0.0}
@@ -96,7 +96,22 @@ def test_pooling_is_that_of_the_model(tmp_path):
     change_json(
         model / "config_sentence_transformers.json", default_prompt_name=None
     )
-    assert make(tmp_path, pairs, **flags)[0].pooling == "cls"
+    task, options = make(tmp_path, pairs, **flags)
+    assert task.to_json() == {
+        "kind": "embedding",
+        "pooling": "cls",
+        "embedding_size": 0,
+        "normalize": False,
+        "prompts": {"query": "s r ", "document": ""},
+        "similarity": "dot",
+    }
+    assert options.max_seq_length == 9  # The texts have 3 tokens.
+    changed = {"pooling": "mean", "embedding_size": 7, "max_seq_length": 5}
+    task, options = make(tmp_path, pairs, **flags, **changed)
+    assert task.head.pooling == "mean"
+    assert task.head.embedding_size == 7
+    assert not task.head.normalize
+    assert options.max_seq_length == 5
 
 
 @pytest.mark.parametrize(
@@ -131,6 +146,7 @@ def test_other_tables_and_flags_are_errors(tmp_path, train, flags, message):
     ("flags", "message"),
     [
         ({"temperature": 0.1, "task_type": "auto"}, "needs --task_type=embed"),
+        ({"embedding_size": 9, "task_type": "auto"}, "needs --task_type=emb"),
         ({"folds": 2}, "folds=2 does not support embeddings"),
         ({"task_name": "ner", "max_seq_length": 9}, "needs your own texts"),
         (

@@ -37,7 +37,8 @@ def make(kind, **changes):
     [
         *((kind, {}) for kind in KINDS),
         *((kind, {"pooling_head": HEAD}) for kind in WITH_POOLING_HEAD),
-        ("embedding", {"pooling": "cls"}),
+        ("embedding", {"pooling": "cls", "prompts": {"query": "find: "}}),
+        ("embedding", {"embedding_size": 5, "similarity": "dot"}),
         ("text", {"task_type": "multilabel"}),
         ("text", {"task_type": "regression", "labels": ()}),
         ("text", {"labels": ("é", "1"), "metric": "matthews"}),

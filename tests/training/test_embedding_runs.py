@@ -5,17 +5,21 @@ import shutil
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 from support import recorded, tiny
+from support.conversions import change_json, convert
 from support.run_outputs import assert_same_weights, rewind, weights
+from support.sentence_transformers import (
+    encode_with_sentence_transformers,
+    keep_modules,
+)
 
 from official_bert import Embedder
-from official_bert.commands import (
-    convert_checkpoint,
-    extract_features,
-    run_classifier,
-)
+from official_bert.commands import extract_features, run_classifier
+from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
-from official_bert.options import ConvertCheckpoint, ExtractFeatures
+from official_bert.options import ExtractFeatures
+from official_bert.runs import checkpoints
 
 pytestmark = pytest.mark.slow
 
@@ -54,6 +58,7 @@ def run(folder, output, **changes):
             "output_dir": str(output),
             "save_checkpoints_steps": 20,
             "symmetric_loss": True,
+            "embedding_size": 12,
             **changes,
         },
     )
@@ -101,38 +106,135 @@ def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(
     assert_same_weights(output, trained)
 
 
+def files_of(run, checkpoint):
+    return {
+        "bert_config_file": str(run / "bert_config.json"),
+        "vocab_file": str(run / "vocab.txt"),
+        "init_checkpoint": str(checkpoint),
+    }
+
+
+TEXTS = ["good cat", "red sun is it", "what"]
+
+
+@pytest.fixture(scope="module")
+def expected(trained):
+    """The vectors of `predict.py`."""
+    answers = Predictor.from_dir(trained)(TEXTS)
+    return np.array([answer["vector"] for answer in answers])
+
+
+@pytest.fixture(scope="module")
+def converted(trained, tmp_path_factory):
+    """The run in the format of Hugging Face."""
+    return convert(
+        input=trained,
+        output=tmp_path_factory.mktemp("converted") / "hf",
+        to="huggingface",
+    )
+
+
+def assert_vectors(model, expected, **arguments):
+    found = Embedder.from_pretrained(model, **arguments)(TEXTS)
+    np.testing.assert_allclose(found, expected, atol=2e-6)
+
+
+def extract(folder, **flags):
+    """Returns the vectors that the command writes."""
+    (folder / "texts.txt").write_text("".join(f"{t}\n" for t in TEXTS))
+    paths = {
+        "input_file": str(folder / "texts.txt"),
+        "output_file": str(folder / "vectors.npy"),
+    }
+    extract_features.main(ExtractFeatures(**paths, **flags))
+    return np.load(folder / "vectors.npy")
+
+
 def test_later_commands_know_that_the_run_is_an_embedding_model(
-    trained, tmp_path
+    trained, converted, expected, tmp_path
 ):
-    texts = ["good cat", "red sun is it", "what"]
-    expected = np.array(
-        [answer["vector"] for answer in Predictor.from_dir(trained)(texts)]
-    )
+    assert expected.shape == (3, 12)
     np.testing.assert_allclose(np.linalg.norm(expected, axis=1), 1, atol=1e-6)
-    (tmp_path / "texts.txt").write_text("".join(f"{t}\n" for t in texts))
-    extract_features.main(
-        ExtractFeatures(
-            model=str(trained),
-            input_file=str(tmp_path / "texts.txt"),
-            output_file=str(tmp_path / "vectors.npy"),
-        )
-    )
-    convert_checkpoint.main(
-        ConvertCheckpoint(
-            input=str(trained), output=str(tmp_path / "hf"), to="huggingface"
-        )
-    )
-    for vectors in (
-        np.load(tmp_path / "vectors.npy"),
-        Embedder.from_pretrained(trained)(texts),
-        Embedder.from_pretrained(tmp_path / "hf")(texts),
-    ):
-        np.testing.assert_allclose(vectors, expected, atol=2e-6)
+    assert_vectors(trained, expected)
+    assert_vectors(converted, expected)
+    found = extract(tmp_path, model=str(trained))
+    np.testing.assert_allclose(found, expected, atol=2e-6)
+    flags = {"model": str(trained), "max_seq_length": 16, "layers": "0"}
+    assert extract(tmp_path, **flags, pooling="mean").shape == (3, 32)
+    with pytest.raises(InputError, match="--layers=0 does not fit"):
+        extract(tmp_path, **flags)
     length = json.loads((trained / "task.json").read_text())["max_seq_length"]
-    assert Embedder.from_pretrained(tmp_path / "hf").max_seq_length == length
+    assert Embedder.from_pretrained(converted).max_seq_length == length
 
 
-def test_openvino_export_returns_the_vectors(folder, trained, tmp_path):
+def test_chosen_checkpoint_and_means_have_their_own_dense_layer(
+    trained, expected, tmp_path
+):
+    last = checkpoints.latest(str(trained))
+    found = extract(tmp_path, **files_of(trained, last))
+    np.testing.assert_allclose(found, expected, atol=2e-6)
+    earlier = files_of(trained, str(trained / "model.ckpt-20"))
+    found = extract(tmp_path, **earlier)
+    assert np.abs(found - expected).max() > 1e-3
+    mean = convert(
+        input=trained,
+        output=tmp_path / "mean",
+        to="huggingface",
+        average_checkpoints=2,
+    )
+    kernels = [
+        weights(trained, step)["embedding_dense/kernel"] for step in (60, 72)
+    ]
+    dense = load_file(mean / "2_Dense" / "model.safetensors")
+    np.testing.assert_allclose(
+        dense["linear.weight"], np.mean(kernels, axis=0).T, atol=1e-7
+    )
+
+
+@pytest.mark.nightly
+def test_sentence_transformers_has_the_same_vectors(
+    converted, expected, tmp_path
+):
+    found = encode_with_sentence_transformers(converted, TEXTS, tmp_path)
+    np.testing.assert_allclose(found, expected, atol=2e-6)
+
+
+@pytest.mark.parametrize("kind", ["run", "converted"])
+def test_training_starts_from_the_settings_and_weights_of_a_model(
+    folder, trained, converted, expected, tmp_path, kind
+):
+    model = trained
+    if kind == "converted":
+        model = shutil.copytree(converted, tmp_path / "model")
+        change_json(
+            model / "config_sentence_transformers.json",
+            prompts={"query": "what "},
+        )
+        change_json(model / "sentence_bert_config.json", max_seq_length=40)
+        keep_modules(model, 3)  # Without normalization.
+    output = run(
+        folder,
+        tmp_path / "out",
+        model=str(model),
+        **dict.fromkeys(("bert_config_file", "vocab_file", "embedding_size")),
+        learning_rate=0.0,
+        num_train_epochs=1.0,
+    )
+    if kind == "run":
+        assert_vectors(output, expected)
+        return
+    one, other = map(Embedder.from_pretrained, (output, model))
+    np.testing.assert_allclose(one(TEXTS), other(TEXTS), atol=2e-6)
+    assert one.settings.prompts == {"query": "what "}
+    assert one.max_seq_length == 40
+    assert np.linalg.norm(one(TEXTS), axis=1).min() > 1.1
+    results = json.loads((output / "eval_results.json").read_text())
+    assert results["recall@1"] > 0.7  # By cosine.
+
+
+def test_openvino_export_returns_the_vectors(
+    folder, trained, expected, tmp_path
+):
     pytest.importorskip("openvino")
     run(
         folder,
@@ -141,10 +243,19 @@ def test_openvino_export_returns_the_vectors(folder, trained, tmp_path):
         do_export=True,
         export_openvino=True,
         export_dir=str(tmp_path / "export"),
+        **dict.fromkeys(("symmetric_loss", "embedding_size")),
     )
-    texts = ["good cat", "red sun is it"]
-    found, expected = (
-        [answer["vector"] for answer in Predictor.from_dir(directory)(texts)]
-        for directory in (tmp_path / "export" / "1", trained)
-    )
+    export = tmp_path / "export" / "1"
+    answers = Predictor.from_dir(export)(TEXTS)
+    found = [answer["vector"] for answer in answers]
     np.testing.assert_allclose(found, expected, atol=2e-6)
+    assert_vectors(export, expected)
+    np.testing.assert_allclose(
+        extract(tmp_path, model=str(export)), expected, atol=2e-6
+    )
+    copy = shutil.copytree(trained, tmp_path / "run")
+    earlier = files_of(copy, copy / "model.ckpt-20")
+    extract(tmp_path, engine="openvino", **earlier)
+    assert_vectors(copy, expected, engine="openvino")
+    bert = convert(input=trained, output=tmp_path / "bert", to="openvino")
+    assert_vectors(bert, expected)

@@ -205,7 +205,7 @@ class TextSignatures(TaskSignatures):
 class EmbeddingSignatures(TaskSignatures):
     """Signatures of a `tasks.embedding.EmbeddingTask`.
 
-    The output is `vector`, [B, H], of length 1.
+    The output is `vector`, [B, D].
     """
 
     def _outputs(self, logits: Any) -> Tensors:
@@ -217,9 +217,9 @@ class EmbeddingSignatures(TaskSignatures):
         ids, nothing, _ = graph_packing.cut(
             ids, ids[:, :0], self.max_seq_length, TRUNCATE_TAIL
         )
-        shape = [None, self.model.config.hidden_size]
+        size = self.task.embedding_size or self.model.config.hidden_size
         inputs = self.features(ids, nothing)
-        return self._outputs(self.logits_in_blocks(inputs, shape))
+        return self._outputs(self.logits_in_blocks(inputs, [None, size]))
 
     def _text_signatures(self) -> dict[str, Any]:
         function = signature(self.from_texts, strings("text"))

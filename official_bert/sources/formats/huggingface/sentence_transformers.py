@@ -51,11 +51,11 @@ SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
 class Dense:
     """A dense layer on pooled vectors."""
 
-    in_features: int
+    in_features: int  # 0 for a training run.
     out_features: int
     activation: str  # One of `ACTIVATIONS`.
     # A safetensors file: `linear.weight` [out, in] and, optionally,
-    # `linear.bias` [out].
+    # `linear.bias` [out]. Empty for a training run, which has checkpoints.
     weights: bytes = dataclasses.field(repr=False)
 
 
@@ -76,6 +76,9 @@ class EmbeddingSettings:
     default_prompt_name: str | None = None
     truncate_dim: int | None = None  # The number of dimensions to keep.
     similarity: str = "cosine"  # One of `SIMILARITIES`.
+    # Whether pooling, dense layer and normalization are parts of the model: a
+    # training run, or its export.
+    in_model: bool = False
 
     def length(self, num_positions: int) -> int:
         """Returns the maximum number of tokens for a model's positions."""
@@ -125,7 +128,7 @@ def read(checkpoint: str) -> EmbeddingSettings | None:
     )
     if directory is None:
         task = task_file.read_beside(checkpoint)
-        return _of_task(task) if task.get("kind") == "embedding" else None
+        return of_task(task) if task.get("kind") == "embedding" else None
     modules = _modules(directory)
     kinds = [kind for kind, _ in modules]
     if "Pooling" not in kinds:
@@ -149,12 +152,17 @@ def read(checkpoint: str) -> EmbeddingSettings | None:
     )
 
 
-def _of_task(task: Mapping[str, Any]) -> EmbeddingSettings:
+def of_task(task: Mapping[str, Any]) -> EmbeddingSettings:
     """Returns the settings in the `task.json` of a training run."""
+    size = task.get("embedding_size", 0)
     return EmbeddingSettings(
         (task.get("pooling", "mean"),),
-        normalize=True,
+        dense=(Dense(0, size, "Tanh", b""),) if size else (),
+        normalize=task.get("normalize", True),
         max_seq_length=task.get("max_seq_length"),
+        prompts=task.get("prompts", {}),
+        similarity=task.get("similarity", "cosine"),
+        in_model=True,
     )
 
 

@@ -12,14 +12,15 @@ from official_bert.errors import InputError
 from official_bert.io import files
 from official_bert.runs import checkpoints, file_names
 from official_bert.runs.directory import RunDirectory
-from official_bert.sources import checkpoint_paths, task_file
+from official_bert.sources import checkpoint_paths, heads, task_file
 from official_bert.sources.formats import Source
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.model import Arrays, Description, Model, Names
 from official_bert.tasks.text import problem_type
 from official_bert.tokenization.settings import TokenizerSettings
 
-_NAMES = Names(ignored=tf1.OPTIMIZER_STATE)
+# `loading.read_embedding` reads the layer of sentence embeddings.
+_NAMES = Names(ignored=f"{tf1.OPTIMIZER_STATE}|^{heads.EMBEDDING_LAYER}/")
 
 
 def open_arrays(path: str, config: BertConfig | None = None) -> Arrays:
