@@ -101,28 +101,6 @@ def test_killed_runs_end_like_an_uninterrupted_one(name):
     assert all(equal == total for equal, total in counts), row
 
 
-TWO_RUNS = """
-import sys, tqdm
-from tools import fault_drill
-
-tqdm.tqdm.get_lock()  # Creates the lock, as progress bars do.
-for command in sys.argv[2:]:
-    scenario = fault_drill.Scenario(command, command, [])
-    print(fault_drill.run(scenario, sys.argv[1]))
-"""
-
-
-@pytest.mark.slow
-def test_killed_run_does_not_lock_the_progress_bars_of_the_next_run(tmp_path):
-    code = "import os, signal, tqdm\ntqdm.tqdm.get_lock().acquire()\n"
-    killed, following = tmp_path / "killed.py", tmp_path / "following.py"
-    killed.write_text(code + "os.kill(os.getpid(), signal.SIGKILL)")
-    following.write_text(code)
-    arguments = [tmp_path, killed, following]
-    done = run_python("-c", TWO_RUNS, *arguments, timeout=60)
-    assert done.stdout.split() == ["True", "False"]
-
-
 @pytest.mark.slow
 def test_ctrl_c_saves_and_exits_while_a_second_run_is_kept_out(folder):
     with start(folder) as process:

@@ -1,9 +1,6 @@
 import re
-import runpy
 
-import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
 from support import ROOT, command_lines, conversions
 
 from official_bert.commands import COMMANDS
@@ -84,20 +81,3 @@ def test_flags_after_a_recipe_replace_its_values(model):
     options = command_lines.parse(RunClassifier, line)
     assert (options.learning_rate, options.do_eval) == (5e-5, False)
     assert options.train_batch_size == 32
-
-
-def test_mean_of_two_models_keeps_later_positions_of_the_second(tmp_path):
-    script = runpy.run_path(str(ROOT / "recipes" / "bert_tiny" / "mean.py"))
-    positions = script["POSITIONS"]
-    for name, value in {"first": 1.0, "second": 3.0}.items():
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "vocab.txt").write_text(name)
-        save_file(
-            {positions: np.full([130, 2], value), "bias": np.full(4, value)},
-            tmp_path / name / "model.safetensors",
-        )
-    script["main"](*(str(tmp_path / n) for n in ("first", "second", "mean")))
-    mean = load_file(tmp_path / "mean" / "model.safetensors")
-    np.testing.assert_array_equal(mean["bias"], np.full(4, 2.0))
-    np.testing.assert_array_equal(mean[positions][:, 0], [2] * 128 + [3] * 2)
-    assert (tmp_path / "mean" / "vocab.txt").read_text() == "second"
