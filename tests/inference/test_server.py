@@ -4,13 +4,10 @@
 """
 
 import asyncio
-import concurrent.futures
 import contextlib
 import http.client
 import json
-import socket
 import threading
-import time
 
 import pytest
 from support import tiny
@@ -25,7 +22,6 @@ server = pytest.importorskip(
     "official_bert.inference.server", reason="needs the extra server"
 )
 
-TEXTS = tiny.texts(100, 1, longest=12)
 JSON = {"Content-Type": "application/json"}
 
 
@@ -158,19 +154,6 @@ def test_valid_requests_may_differ_in_form(port, predictor):
         assert found == predictor(["good", "bad"])
 
 
-def test_concurrent_requests_get_their_own_answers(port, predictor):
-    expected = predictor(TEXTS)
-    assert len({json.dumps(answer) for answer in expected}) > 20
-
-    def request(number):
-        indices = range(number % 90, number % 90 + number % 4)
-        found = predict(port, *(TEXTS[index] for index in indices))
-        assert found == [expected[index] for index in indices]
-
-    with concurrent.futures.ThreadPoolExecutor(32) as pool:
-        list(pool.map(request, range(200)))
-
-
 class Calls(list):
     """Answers each example with itself; fails for some. Records the calls."""
 
@@ -214,29 +197,3 @@ def test_fault_of_the_server_gets_status_500(predictor, monkeypatch, caplog):
             body = json.dumps({"instances": [instance]})
             assert ask(port, body)[0] == status
     assert "KeyError: 'worse'" in caplog.text
-
-
-def test_stopping_server_answers_the_requests_that_it_received(
-    predictor, monkeypatch
-):
-    expected, released = predictor(["good"]), threading.Event()
-
-    def answer(examples, answer=predictor.answer):
-        assert released.wait(60)
-        return answer(examples)
-
-    monkeypatch.setattr(predictor, "answer", answer)
-    with (
-        concurrent.futures.ThreadPoolExecutor(9) as pool,
-        serving(predictor) as (instance, port),
-    ):
-        requests = [pool.submit(predict, port, "good") for _ in range(9)]
-        while len(instance.server_state.tasks) < 9:
-            time.sleep(0.01)
-        instance.should_exit = True
-        with contextlib.suppress(ConnectionRefusedError):
-            while True:
-                socket.create_connection(("127.0.0.1", port)).close()
-        released.set()
-        assert [request.result() for request in requests] == [expected] * 9
-    assert instance.server_state.total_requests == 9

@@ -110,19 +110,6 @@ def test_texts_instead_of_numbers_are_an_error(tmp_path):
     tf1.verify(prefix)
 
 
-def test_arrays_are_read_once_in_the_order_of_the_file(tmp_path, monkeypatch):
-    def read_array(reader, prefix, name):
-        names.append(name)
-        return original(reader, prefix, name)
-
-    names, original = [], tf1.read_array
-    monkeypatch.setattr(tf1, "read_array", read_array)
-    save(tmp_path, 1)
-    weights = {n: tf.Variable(ARRAYS[n]) for n in sorted(ARRAYS, reverse=True)}
-    loading.load_newest(weights, str(tmp_path))
-    assert names == sorted(ARRAYS)
-
-
 def test_missing_foreign_or_incomplete_checkpoint_is_an_error(tmp_path):
     (tmp_path / "x.index").write_text("hello")
     for name in ("nowhere", "x"):

@@ -140,13 +140,3 @@ def test_first_known_file_name_is_read(tmp_path, names, split, expected):
     for name in names:
         (tmp_path / name).touch()
     assert ConllData(str(tmp_path)).path(split) == str(tmp_path / expected)
-
-
-def labels(path):
-    return ConllData(os.path.dirname(path), 0, -1).training_labels()
-
-
-def test_a_single_tag_is_an_error(write):
-    message = r"train\.txt: must have at least two .*'_'\. Check --token_column"
-    with pytest.raises(InputError, match=message):
-        labels(write("1\tAda\t_\n2\tsees\t_\n"))

@@ -1,11 +1,10 @@
 import json
 import random
-import shutil
 
 import numpy as np
 import pytest
 from support import pretraining_runs, tiny
-from support.run_outputs import assert_same_weights, read_json, rewind, weights
+from support.run_outputs import read_json, weights
 
 from official_bert import tasks
 from official_bert.commands import run_classifier
@@ -173,30 +172,6 @@ def test_frozen_bert_does_not_change_and_the_layers_above_learn(
         run_with_bilstm(feature_layers="last")
 
 
-BACKWARD = "bilstm/layer_1/backward_lstm/lstm_cell"
-
-
-@pytest.mark.nightly
-def test_bilstm_resumes_with_the_weights_of_an_uninterrupted_run(
-    folder, pretrained, run_with_bilstm
-):
-    flags = {"save_checkpoints_steps": 5, "keep_checkpoint_max": 9}
-    whole = run_with_bilstm("whole", **flags)
-    resumed = shutil.copytree(whole, folder / "resumed")
-    rewind(resumed, 5)
-    run_with_bilstm("resumed", **flags)
-    assert_same_weights(resumed, whole)
-    expected = weights(whole)
-    assert expected["global_step"] > 10
-    before = weights(pretrained)
-    for name in before:
-        if name.startswith("bert/") and "pooler" not in name:
-            assert np.any(expected[name] != before[name]), name
-    assert expected[f"{BACKWARD}/kernel"].shape == (32, 64)
-    top = {"feature_layers": "none", "bilstm_size": 16}
-    assert read_json(whole / "task.json")["top"] == top
-
-
 @pytest.mark.trains
 @pytest.mark.nightly
 @pytest.mark.parametrize(
@@ -219,19 +194,6 @@ def test_bilstm_learns_with_xla_bfloat16_and_replicas(run_with_bilstm, flags):
     output = run_with_bilstm(num_train_epochs=6.0, do_eval=True, **flags)
     results = read_json(output / "eval_results.json")
     assert results["accuracy"] > 0.8  # Guessing gives less than 0.5.
-
-
-@pytest.mark.nightly
-def test_sweep_may_vary_the_layers_above_bert(folder, run_with_bilstm):
-    sweep = "feature_layers=embeddings;bilstm_size=0,4"
-    run_with_bilstm(sweep=sweep, bilstm_size=None)
-    table = (folder / "out" / "sweep.tsv").read_text().splitlines()
-    assert len(table) == 1 + 2
-    for size in (0, 4):
-        name = f"feature_layers=embeddings,bilstm_size={size}"
-        found = weights(folder / "out" / name)
-        assert (f"{BACKWARD}/bias" in found) == (size > 0)
-        assert "bert/encoder/layer_0/output/dense/bias/adam_m" not in found
 
 
 def test_default_bilstm_has_the_size_of_the_paper(folder):

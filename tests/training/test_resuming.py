@@ -358,33 +358,6 @@ def test_resuming_without_eval_every_is_an_error_with_a_best_model(folder):
 
 
 @pytest.mark.slow
-def test_checkpoint_is_evaluated_once(folder, monkeypatch):
-    """Even if a run is killed between a checkpoint and its evaluation."""
-    history = folder / "new" / "eval_history.jsonl"
-    evaluated, num_lines = [], []
-
-    def write_summary(*_):
-        text = history.read_text() if history.exists() else ""
-        num_lines.append(text.count("\n"))
-
-    def evaluate_model(*_, **__):
-        evaluated.append(int(weights(folder / "new")["global_step"]))
-        return {"accuracy": 0.5}
-
-    monkeypatch.setattr(evaluate, "evaluate", evaluate_model)
-    monkeypatch.setattr(evaluate.reporting, "write_summary", write_summary)
-    changes = {"eval_every": 5, "save_checkpoints_steps": 5}
-    train(folder, "new", num_train_epochs=1.0, **changes)
-    train(folder, "new", num_train_epochs=1.5, **changes)
-    *lines, _ = history.read_text().splitlines(keepends=True)
-    history.write_text("".join(lines))
-    train(folder, "new", num_train_epochs=2.0, **changes)
-    assert evaluated == [5, 10, 15, 15, 20]
-    # Events are written before the history, so that no evaluation lacks them.
-    assert num_lines == [0, 1, 2, 2, 3]
-
-
-@pytest.mark.slow
 def test_metrics_of_other_test_data_are_removed(folder):
     """The labels of an earlier run's test data may have been known."""
     (folder / "out" / "predict_results.json").write_text("{}")
