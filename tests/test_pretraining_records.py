@@ -188,19 +188,11 @@ def test_evaluation_has_the_same_masks_every_time(folder, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("records", "changes"),
-    [
-        (
-            "packed",
-            {"distribution_strategy": "mirrored", "iterations_per_loop": 2},
-        ),
-        ("packed_static", {"jit_compile": True}),
-    ],
-)
-def test_packed_records_train_both_tasks(folder, tmp_path, records, changes):
-    modes = {"do_train": True, "do_eval": True}
-    output = run(folder, tmp_path, records, **modes, **changes)
+def test_packed_records_train_both_tasks(folder, tmp_path):
+    flags = {"distribution_strategy": "mirrored", "iterations_per_loop": 2}
+    output = run(
+        folder, tmp_path, "packed", do_train=True, do_eval=True, **flags
+    )
     found = pretraining_runs.results(output)
     assert {"masked_lm_loss", "next_sentence_accuracy"} <= set(found)
     assert found["global_step"] == 6

@@ -98,11 +98,7 @@ DOCUMENT = {
         (text_task(pooling_head=PoolingHead("none", 4)), PAIR),
         *(
             (text_task("multilabel", long_documents=LongDocuments(*mode)), LONG)
-            for mode in (
-                ("windows", 4, "mean"),
-                ("windows", 4, "max"),
-                ("head_tail",),
-            )
+            for mode in (("windows", 4, "mean"), ("windows", 4, "max"))
         ),
         (choice_task(), CHOICES),
         (choice_task(), {**CHOICES, "choices": ["cat dog", "rain"]}),

@@ -119,22 +119,15 @@ def test_every_number_has_bounds():
     }
 
 
-def test_every_text_without_choices_is_a_path_or_listed_here():
-    assert {
-        field.name
-        for options in [*VALID, RunClassifierWithTfhub]
-        for field in dataclasses.fields(options)
-        if plain_type(field.type) is str
-        and not (field.metadata["choices"] or field.metadata["is_path"])
-    } == {
-        *("text_a", "text_b", "word", "task_name", "sweep", "layers", "freeze"),
-        *("text_a_column", "text_b_column", "label_column", "id_column"),
-        *("context_column", "question_column", "choices_column"),
-        *("language", "train_language", "may_initialize", "may_skip", "skip"),
-        *("master", "tpu_name", "tpu_zone", "gcp_project", "beam_options"),
-        *("never_split", "license", "class_weights", "best_metric", "host"),
-        *("weight_column", "group_column", "fold", "threshold"),
-    }
+def test_every_file_or_directory_is_declared_as_a_path():
+    """Only such a flag may start with `~`."""
+    ends = ("_file", "_dir", "_path", "_checkpoint", "_handle", "_card")
+    places = ("input", "output", "model", "teacher")
+    for options in [*VALID, RunClassifierWithTfhub]:
+        for field in dataclasses.fields(options):
+            is_place = field.name.endswith(ends) or field.name in places
+            is_text = plain_type(field.type) is str
+            assert field.metadata["is_path"] or not (is_place and is_text)
 
 
 def test_home_directories_are_expanded_in_paths_only(monkeypatch):

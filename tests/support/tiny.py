@@ -1,6 +1,7 @@
 """A model that learns in seconds: runs with it, and run directories."""
 
 import json
+import shlex
 
 import numpy as np
 
@@ -66,6 +67,14 @@ def options(folder, config=CONFIG, vocab=VOCAB, **changes):
             **changes,
         }
     )
+
+
+def parse(folder, *flags):
+    """Writes the model's files; returns the options of a command line."""
+    write_model_files(folder, CONFIG)
+    files = command_lines.files_of_run(folder, "out").items()
+    line = [*(f"--{name}={value}" for name, value in files), *flags]
+    return command_lines.parse(RunClassifier, shlex.join(line))
 
 
 def run(folder, **changes):

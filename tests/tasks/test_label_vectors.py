@@ -37,11 +37,8 @@ def write(folder, split, labels):
 
 def options(folder, flags, **labels):
     """Returns the options of a command whose files have these labels."""
-    tiny.write_model_files(folder, tiny.CONFIG)
-    files = command_lines.files_of_run(folder, "out").items()
-    line = [f"--{name}={value}" for name, value in files]
-    line += [write(folder, split, cells) for split, cells in labels.items()]
-    return command_lines.parse(RunClassifier, " ".join([*line, *flags]))
+    files = [write(folder, split, cells) for split, cells in labels.items()]
+    return tiny.parse(folder, *files, *flags)
 
 
 def make(folder, flags=(), **labels):
@@ -202,7 +199,7 @@ NUMBERS = ["--label_column=1,2,3"]
             "insult toxic rude",
             "toxic rude insult",
         ),
-        (["'--label_column=insult, toxic'"], "", "insult toxic", None),
+        (["--label_column=insult, toxic"], "", "insult toxic", None),
         (NUMBERS, "", "1 2 3", "1 2 3"),
         (NUMBERS, "x\ny\nz", "x y z", "x y z"),
     ],
@@ -293,7 +290,7 @@ def test_column_name_may_contain_a_comma(tmp_path):
     path.write_text('text,"toxic, or not"\na,yes\nb,no\n')
     other.write_text("text\nnew\n")
     flags = [f"--train_file={path}", f"--test_file={other}", "--dev_share=0"]
-    task = make(tmp_path, [*flags, "'--label_column=toxic, or not'"])
+    task = make(tmp_path, [*flags, "--label_column=toxic, or not"])
     assert labels_of(task, "train") == ["yes", "no"]
     assert labels_of(task, "test") == [None]
 
