@@ -64,6 +64,7 @@ def random_weights():
 
 
 @pytest.mark.trains
+@pytest.mark.slow
 def test_training_learns_the_task(trained):
     assert read_json(trained / "eval_results.json")["accuracy"] > 0.9
     labels = [label for _, label in review_runs.sentences(30, 30)]
@@ -75,6 +76,7 @@ def test_training_learns_the_task(trained):
     assert scores(trained).argmax(1).tolist() == predicted
 
 
+@pytest.mark.slow
 def test_run_writes_the_files_of_the_original(trained):
     checkpoint_files = {
         f"model.ckpt-{step}.{part}"
@@ -395,6 +397,7 @@ def test_flags_set_schedule_seed_and_rates_of_layers(folder, monkeypatch):
     assert seen["scales"]["output_weights"] == 1.0
 
 
+@pytest.mark.slow
 def test_reinitialized_layers_start_from_random_weights(
     folder, trained, tmp_path
 ):

@@ -26,6 +26,8 @@ from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.formats.tf1 import weights as tf1_weights
 from official_bert.training import checkpointing, loop, resuming
 
+pytestmark = pytest.mark.slow
+
 VOCAB = ["[UNK]", "[CLS]", "[SEP]", *(f"w{i}" for i in range(27))]
 LOSSES = ("loss", "masked_lm_loss", "next_sentence_loss")
 
@@ -120,7 +122,6 @@ def test_seeds_that_tensorflow_treats_as_0_shuffle_the_data(folder, seed):
     assert first_shuffled() == first_shuffled() != in_order
 
 
-@pytest.mark.slow
 def test_evaluations_during_training_do_not_change_it(folder, finished):
     held_out = str(folder / "held_out.tfrecord")
     record_files.write(held_out, pretraining_runs.make_examples(60)[40:])
@@ -134,7 +135,6 @@ def test_evaluations_during_training_do_not_change_it(folder, finished):
     assert_same_weights(finished, output)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     # In float16, steps are skipped until the loss scale has fallen to 1.
     ("mixed_precision", "step"),
@@ -170,7 +170,6 @@ def shrink_vocabulary(folder):
 ID_TOO_LARGE = r"record \d+: `.*ids` must .* vocab_size=29"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "changes", "message"),
     [
@@ -265,7 +264,6 @@ def forget_resume_files(run):
         path.unlink()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "seed", "logged"),
     [
@@ -284,7 +282,6 @@ def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(
     assert re.search(logged, caplog.text)
 
 
-@pytest.mark.slow
 def test_sigterm_saves_and_ends_the_run(finished, folder, monkeypatch, caplog):
     def save(output_dir, step, *others):
         if step == 4:
@@ -421,7 +418,6 @@ def test_loss_above_that_of_random_guesses_is_a_warning(copy, folder, caplog):
     assert message in caplog.text
 
 
-@pytest.mark.slow
 def test_init_checkpoint_initializes_weights_but_not_slots(finished, folder):
     """The flag names a checkpoint or a run directory."""
     prefix = str(finished / "model.ckpt-8")
@@ -437,7 +433,6 @@ def test_init_checkpoint_initializes_weights_but_not_slots(finished, folder):
             run(folder, "new", do_eval=True, **flags)
 
 
-@pytest.mark.slow
 def test_missing_or_unused_weights_are_errors_unless_allowed(finished, folder):
     arrays = weights(finished)
     bert = {n: a for n, a in arrays.items() if n.startswith("bert/")}

@@ -14,6 +14,8 @@ from official_bert.inference.predictor import Predictor
 from official_bert.options import Predict, RunSquad
 from official_bert.runs import checkpoints
 
+pytestmark = pytest.mark.slow
+
 WORDS = [
     *("who", "what", "lives", "here", "there", "in", "the", "house"),
     *("anna", "bob", "carl", "dora"),
@@ -104,7 +106,6 @@ def values(n_best, key):
 
 
 @pytest.mark.trains
-@pytest.mark.slow
 @pytest.mark.parametrize("pad_to", ["max", "bucket"])
 def test_predictor_answers_equal_do_predict(folder, trained, pad_to, capsys):
     before = read_json(trained / "predictions.json")
@@ -177,7 +178,6 @@ def test_predict_writes_a_table_from_a_table(trained, tmp_path, name):
     assert second["predicted_probability"] == "0.0"
 
 
-@pytest.mark.slow
 def test_files_without_answers_are_predicted_but_not_evaluated(folder, trained):
     content = read_json(folder / "dev.json")
     question = content["data"][0]["paragraphs"][2]["qas"][0]

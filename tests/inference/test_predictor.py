@@ -44,6 +44,13 @@ def trained(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """The run directory of a model with random weights."""
+    task = TextTask(task_type="classification", labels=("no", "yes"))
+    return tiny.save_finetuned(tmp_path_factory.mktemp("saved") / "out", task)
+
+
+@pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory):
     return tiny.tokenizer(tmp_path_factory.mktemp("vocab"))
 
@@ -68,6 +75,7 @@ def scores(answers):
 
 
 @pytest.mark.trains
+@pytest.mark.slow
 def test_answers_equal_those_of_do_predict(trained):
     found = Predictor.from_dir(trained, batch_size=3)(sentences(40, 2))
     expected = np.loadtxt(trained / "test_results.tsv")
@@ -129,15 +137,15 @@ def test_frame_has_all_parts_of_the_answers_of_other_tasks(tokenizer):
     ]
 
 
-def test_from_pretrained_also_loads_a_run_directory(trained):
+def test_from_pretrained_also_loads_a_run_directory(saved):
     texts = sentences(5, 2)
-    expected = Predictor.from_dir(trained)(texts)
-    assert Predictor.from_pretrained(str(trained))(texts) == expected
+    expected = Predictor.from_dir(saved)(texts)
+    assert Predictor.from_pretrained(saved)(texts) == expected
 
 
-def test_directory_instead_of_a_model_is_an_error(trained):
+def test_directory_instead_of_a_model_is_an_error(saved):
     with pytest.raises(TypeError, match="use `from_dir`"):
-        Predictor(str(trained))
+        Predictor(saved)
 
 
 def test_chunk_size_must_be_positive(predictor):
@@ -236,10 +244,10 @@ def test_empty_passage_is_answered_alone_and_in_a_batch(
     ],
 )
 def test_damaged_run_directory_is_an_error(
-    trained, tmp_path, pattern, content, message
+    saved, tmp_path, pattern, content, message
 ):
     out = tmp_path / "out"
-    shutil.copytree(trained, out)
+    shutil.copytree(saved, out)
     for path in out.glob(pattern):
         if isinstance(content, dict):
             task = {**json.loads(path.read_text()), **content}

@@ -20,6 +20,8 @@ from official_bert.runs.record import RunRecord
 from official_bert.tasks import glue
 from official_bert.training import evaluate, resuming
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
@@ -126,7 +128,6 @@ def test_changed_training_data_and_weights_are_an_error(folder):
     assert contents(folder / "out") == before
 
 
-@pytest.mark.slow
 def test_changed_evaluation_data_is_an_error(folder):
     train(folder, "new", eval_every=1, num_train_epochs=0.1)
     path = folder / "SST-2" / "dev.tsv"
@@ -156,7 +157,6 @@ def test_finished_run_with_moved_files_is_unchanged(folder):
     assert {name: after[name] for name in before} == before
 
 
-@pytest.mark.slow
 def test_run_resumes_with_more_epochs_and_options_that_change_nothing(folder):
     train(
         folder,
@@ -172,7 +172,6 @@ def test_run_resumes_with_more_epochs_and_options_that_change_nothing(folder):
     assert options["seed"] == 12345  # The seed at the start of the run.
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("version", ["2018", "without fingerprints"])
 def test_runs_of_older_versions_resume(folder, version):
     output = folder / "out"
@@ -188,7 +187,6 @@ def test_runs_of_older_versions_resume(folder, version):
     assert weights(output)["global_step"] == 6
 
 
-@pytest.mark.slow
 def test_run_that_ended_before_its_first_step_starts_over(folder):
     """With other options, data, vocabulary and config."""
     output = folder / "out"
@@ -203,7 +201,6 @@ def test_run_that_ended_before_its_first_step_starts_over(folder):
     assert_same_weights(train(folder, **changes), expected)
 
 
-@pytest.mark.slow
 def test_overwriting_removes_all_files_of_a_run_and_no_others(folder):
     output = train(folder, do_eval=True, do_predict=True, eval_every=3)
     (output / "notes.txt").write_text("mine")
@@ -253,7 +250,6 @@ def test_overwriting_does_not_remove_one_of_several_inputs(folder):
         run_classifier.main(options)
 
 
-@pytest.mark.slow
 def test_changing_the_held_out_examples_is_an_error(folder):
     files = command_lines.files_of_run(folder, "own").items()
     line = " ".join(f"--{name}={path}" for name, path in files)
@@ -276,7 +272,6 @@ def test_changing_the_held_out_examples_is_an_error(folder):
     run_classifier.main(same_data)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [{"num_train_epochs": 0.2}, {"num_train_epochs": 0.5, "early_stopping": 1}],
@@ -337,7 +332,6 @@ def test_training_with_another_metric_is_an_error(folder):
         run(folder, "cola", do_predict=True)
 
 
-@pytest.mark.slow
 def test_resuming_without_eval_every_is_an_error_with_a_best_model(folder):
     """It would train, and then use the best model of the earlier run."""
     output = folder / "out"
@@ -357,7 +351,6 @@ def test_resuming_without_eval_every_is_an_error_with_a_best_model(folder):
         train(folder)
 
 
-@pytest.mark.slow
 def test_metrics_of_other_test_data_are_removed(folder):
     """The labels of an earlier run's test data may have been known."""
     (folder / "out" / "predict_results.json").write_text("{}")
@@ -366,7 +359,6 @@ def test_metrics_of_other_test_data_are_removed(folder):
     assert not (output / "predict_results.json").exists()
 
 
-@pytest.mark.slow
 def test_pretraining_on_other_data_or_for_another_loss_is_an_error(tmp_path):
     folder = pretraining_runs.write(tmp_path)
     output = pretraining_runs.run(folder, do_train=True)
