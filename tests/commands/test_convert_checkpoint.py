@@ -85,6 +85,7 @@ def test_average_is_the_mean_of_the_newest_checkpoints(tmp_path):
         to_tf1(run, "c", average_checkpoints=4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_task_file", [True, False])
 def test_classifier_and_labels_survive_a_round_trip(tmp_path, has_task_file):
     arrays = finetuned(tmp_path / "a")
@@ -204,7 +205,10 @@ def test_settings_of_the_tokenizer_survive_a_round_trip(tmp_path):
         assert tokenizer.tokenize(f"abé{last}中a") == tokens
 
 
-@pytest.mark.parametrize("to", ["tf1", "huggingface", "openvino"])
+@pytest.mark.parametrize(
+    "to",
+    ["tf1", "huggingface", pytest.param("openvino", marks=pytest.mark.slow)],
+)
 def test_weights_of_new_tokens_are_means_over_their_tokens_today(tmp_path, to):
     """In a model with two rows that no token of the vocabulary uses."""
     size = len(VOCAB) + 2
@@ -415,6 +419,7 @@ def test_config_of_another_model_is_an_error(tmp_path):
         to_hf(tmp_path / "a")
 
 
+@pytest.mark.slow
 def test_casing_is_guessed_from_the_vocabulary(tmp_path, shared_data):
     released(tmp_path / "a", "encoder", vocab_size=30522)
     for name, lower in (("uncased", True), ("cased", False), ("chinese", True)):

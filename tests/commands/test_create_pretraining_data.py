@@ -181,8 +181,9 @@ def start(directory, *arguments, limit=None):
         yield process
 
 
-@pytest.mark.parametrize("workers", ["0", "1", "2"])
-@pytest.mark.parametrize("limit", [300, 20_000])
+@pytest.mark.parametrize(
+    ("workers", "limit"), [("0", 300), ("1", 20_000), ("2", 20_000)]
+)
 def test_full_disk_is_reported_and_keeps_the_output(directory, workers, limit):
     (directory / "a").write_text("before")
     before = contents(directory)

@@ -143,6 +143,7 @@ def test_input_is_read_chunk_by_chunk(model, monkeypatch):
     assert 1000 < len(list(lines)) < 2000
 
 
+@pytest.mark.slow
 def test_truncated_lines_are_counted_in_a_warning(folder, caplog):
     run(folder, "out.jsonl", max_seq_length=6)  # Line 4 has exactly 6 tokens.
     assert "1 of 4 texts are truncated to 6 tokens. --max_seq_l" in caplog.text
@@ -187,6 +188,7 @@ def test_tfrecords_hold_the_vectors_of_jsonl(folder):
     np.testing.assert_allclose(pooled["layer_-1"], cls, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_checkpoint_needs_no_pooler(folder):
     expected = run(folder, "a.jsonl").read_bytes()
     prefixes = ("bert/embeddings/", "bert/encoder/")

@@ -126,6 +126,7 @@ def test_output_file_is_written_with_a_progress_bar(
     assert os.listdir(folder / "new") == ["out.jsonl"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["occlusion", "integrated_gradients"])
 def test_page_of_explanations_loads_nothing_and_escapes_the_text(
     tuned, folder, method

@@ -36,6 +36,7 @@ def test_own_tables_are_read_with_the_columns_of_training(name, folder, ask):
     check(found, ['good, "red" cat', "bad dog"], model_dir)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["a.xlsx", "a.parquet", "a.arrow"])
 def test_binary_tables_are_read_with_the_columns_of_training(
     name, folder, capsys
@@ -64,6 +65,7 @@ def read_table(path):
 PROBABILITIES = ["probability_no", "probability_yes"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task_type", "added"),
     [
@@ -100,6 +102,7 @@ def test_csv_output_is_the_input_table_with_predictions(
     assert not os.path.exists("c.csv")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task_type", "threshold"),
     [("classification", ""), ("classification", "no=0.45"), ("multilabel", "")],
@@ -196,6 +199,7 @@ def test_column_flag_must_name_a_key_of_each_object(tuned, ask):
     check([found], ["bad"], tuned)
 
 
+@pytest.mark.slow
 def test_column_flags_override_those_of_training(tuned, folder, ask):
     table = b"7\tgood cat\tit is rain\t1\n", "a.tsv"
     columns = {"text_a_column": "1", "text_b_column": "2"}

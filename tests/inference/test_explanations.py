@@ -232,6 +232,7 @@ def converted(request, tmp_path):
     return request.param, to_hf(tmp_path / "tf1", request.param)
 
 
+@pytest.mark.slow
 def test_integrated_gradients_equal_those_of_captum(converted, monkeypatch):
     name, directory = converted
     monkeypatch.setattr(explanations, "_FIRST_STEPS", captum_process.STEPS)

@@ -163,6 +163,7 @@ def test_bfloat16_answers_are_near(exports):
     np.testing.assert_allclose(found, exact, atol=0.02)
 
 
+@pytest.mark.slow
 def test_processor_without_bfloat16_computes_in_float32(
     exports, monkeypatch, caplog
 ):
@@ -278,9 +279,11 @@ def test_commands_write_the_answers_of_tensorflow_without_it(
             continue
         found, expected = map(read_json_lines, (found, path))
         assert len(found) >= 3
-        assert_equal_answers(found, expected)
+        # Sums of logarithms have larger rounding errors.
+        assert_equal_answers(found, expected, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_gradients_of_an_export_are_an_error(exports, tmp_path):
     (tmp_path / "a.txt").write_text("good cat\n")
     options = Predict(

@@ -88,9 +88,7 @@ def test_bucketed_batches_hold_whole_examples_in_random_order(data):
     assert widths[:50] != sorted(widths[:50])
 
 
-@pytest.mark.parametrize(
-    ("number", "batch_size"), [(200, 4), (37, 4), (9, 32), (7, 100), (3, 200)]
-)
+@pytest.mark.parametrize(("number", "batch_size"), [(37, 4), (9, 32), (3, 200)])
 def test_buckets_change_only_the_order(data, number, batch_size):
     padded = labels(batches(data, number, batch_size))
     bucketed = labels(batches(data, number, batch_size, pad_to="bucket"))

@@ -19,6 +19,7 @@ signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", [SLOW, SAVING])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signal_stops_the_process_and_is_raised_when_it_has_ended(code, number):

@@ -64,8 +64,14 @@ FORMULAS = {
 OPTION = FinetuningOptions.__dataclass_fields__["feature_layers"]
 
 
-@pytest.mark.parametrize("num_layers", [1, 5])
-@pytest.mark.parametrize("feature_layers", OPTION.metadata["choices"][1:])
+@pytest.mark.parametrize(
+    ("feature_layers", "num_layers"),
+    [
+        *((name, 5) for name in OPTION.metadata["choices"][1:]),
+        ("weighted_sum_last_4", 1),
+        ("concat_last_4", 1),
+    ],
+)
 def test_features_equal_the_formula_and_bert_gets_no_gradient(
     feature_layers, num_layers
 ):

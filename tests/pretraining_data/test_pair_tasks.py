@@ -69,6 +69,7 @@ def is_in_one_document(words, borders):
 both_modes = pytest.mark.parametrize("num_workers", [0, 1])
 
 
+@pytest.mark.slow
 @both_modes
 @pytest.mark.parametrize("nsp", ["next", "sop"])
 def test_pairs_are_spans_of_documents(inputs, tmp_path, nsp, num_workers):

@@ -92,6 +92,7 @@ def sleep(settings, seconds):
     time.sleep(seconds)
 
 
+@pytest.mark.slow
 def test_second_interruption_during_shutdown_is_ignored():
     def interrupt():
         os.kill(os.getpid(), signal.SIGINT)

@@ -1,5 +1,6 @@
 """Helpers of the tests of `predict.py`, which are split by input format."""
 
+import functools
 import io
 import sys
 
@@ -20,10 +21,13 @@ def set_stdin(monkeypatch, data):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Parts(data)))
 
 
+predictor_of = functools.cache(Predictor.from_dir)
+
+
 def check(found, items, model_dir):
     """Asserts that answers equal those of a `Predictor`."""
     assert [answer.pop("input") for answer in found] == items
-    expected = Predictor.from_dir(model_dir)(items)
+    expected = predictor_of(model_dir)(items)
     assert [a["label"] for a in found] == [a["label"] for a in expected]
     for answer, other in zip(found, expected, strict=True):
         assert answer.keys() == other.keys()

@@ -104,7 +104,7 @@ def chosen_by_worker(sizes, budget, max_ngram, number):
 
 @pytest.mark.parametrize("choose", [chosen_on_device, chosen_by_worker])
 @pytest.mark.parametrize("max_ngram", [1, 3])
-@pytest.mark.parametrize("budget", [1, 3, 4])
+@pytest.mark.parametrize("budget", [1, 4])
 @pytest.mark.parametrize("sizes", SEQUENCES.values(), ids=list(SEQUENCES))
 def test_sets_of_masked_positions_have_the_distribution_of_the_generator(
     choose, sizes, budget, max_ngram

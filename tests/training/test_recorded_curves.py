@@ -190,6 +190,7 @@ def losses_and_gradients(model, batch):
     return losses, {n: tf.convert_to_tensor(g) for n, g in gradients.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 4])
 def test_packed_rows_have_the_gradients_and_metrics_of_single_instances(number):
     model, objective = pretraining_model(), objectives.PretrainingObjective()

@@ -176,6 +176,7 @@ def test_flags_of_a_run_give_the_options_of_its_setting(options, run_code):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_sweep_resumes_and_aggregates_over_seeds(
     options, run_code, capsys, number
@@ -209,6 +210,7 @@ if len(list(output.parent.glob("*/eval_results.json"))) == 5:
     assert len(entries) == 12
 
 
+@pytest.mark.slow
 def test_failed_runs_are_listed_at_the_end_and_repeated(options, run_code):
     started_flags = run_code(
         """
