@@ -73,6 +73,14 @@ def parse_class_weights(value: str) -> list[tuple[str, float]]:
     return pairs
 
 
+def parse_sizes(value: str) -> tuple[int, ...]:
+    """Returns the numbers in "64,128"; raises `ValueError` as above."""
+    parts = value.split(",") if value else []
+    if not all(part.isdecimal() and 0 < int(part) < 2**16 for part in parts):
+        raise ValueError("must be numbers above 0, such as 64,128.")
+    return tuple(map(int, parts))
+
+
 def _fold(value: str) -> str | None:
     match = re.fullmatch(r"([1-9]\d*)of(\d+)", value)
     if not match or int(match[2]) < max(2, int(match[1])):
@@ -314,6 +322,12 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         None,
         between=(0, 65535),
     )
+    matryoshka: str = option(
+        "Embeddings: also train the first numbers of each vector, as many as "
+        "listed, such as 64,128, so that shorter vectors are good, too.",
+        "",
+        check=parsed_by(parse_sizes),
+    )
     temperature: float = option(
         "Embeddings: the divisor of cosines in the losses.", 0.05, at_least=1e-3
     )
@@ -344,7 +358,7 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         sweep_values.parse(self.sweep, type(self))  # Raises an InputError.
         is_embedding = self.task_type == "embedding"
         losses = ("temperature", "symmetric_loss", "score_loss")
-        for name in ("pooling", "embedding_size", *losses):
+        for name in ("pooling", "embedding_size", "matryoshka", *losses):
             if self.is_set(name) and not is_embedding:
                 raise self.error(name, "needs --task_type=embedding. Add it.")
         others = ("weight_column", "group_column", "label_smoothing")

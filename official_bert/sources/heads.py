@@ -168,6 +168,8 @@ class Head:
         embedding_size: For sentence embeddings: the size of a dense layer on
             the pooled vector; 0: there is none.
         normalize: For sentence embeddings: whether vectors have length 1.
+        matryoshka: For sentence embeddings: sizes of truncated vectors, whose
+            losses are added.
         temperature: For sentence embeddings: the divisor of cosines in losses.
     """
 
@@ -178,4 +180,5 @@ class Head:
     pooling: str = "mean"
     embedding_size: int = 0
     normalize: bool = True
+    matryoshka: tuple[int, ...] = ()
     temperature: float = 0.05

@@ -17,6 +17,7 @@ from official_bert.io.json_files import Size
 from official_bert.io.rows import Row
 from official_bert.metrics import ranking, regression
 from official_bert.options import RunClassifier
+from official_bert.options.run_classifier import parse_sizes
 from official_bert.runs import file_names
 from official_bert.sources.formats.huggingface import sentence_transformers
 from official_bert.sources.formats.huggingface.sentence_transformers import (
@@ -68,6 +69,7 @@ class EmbeddingTask(Task):
         similarity: That of vectors in later searches.
         num_texts: C, the largest number of texts of an example.
         loss: A key of `modeling.losses.EMBEDDING_LOSSES`.
+        matryoshka: Sizes of truncated vectors that are trained and evaluated.
         temperature: The divisor of cosines in the loss.
         score_range: The smallest and the largest score of the training data,
             which become 0 and 1.
@@ -82,6 +84,7 @@ class EmbeddingTask(Task):
     similarity: Annotated[str, sentence_transformers.SIMILARITIES] = "cosine"
     num_texts: int = 1
     loss: str = "ranking"
+    matryoshka: tuple[int, ...] = ()
     temperature: float = 0.05
     score_range: tuple[float, float] = (0.0, 1.0)
     has_scores: bool = False
@@ -95,6 +98,7 @@ class EmbeddingTask(Task):
         *Task.not_saved,
         "num_texts",
         "loss",
+        "matryoshka",
         "temperature",
         "score_range",
         "has_scores",
@@ -121,6 +125,7 @@ class EmbeddingTask(Task):
             pooling=self.pooling,
             embedding_size=self.embedding_size,
             normalize=self.normalize,
+            matryoshka=self.matryoshka,
             temperature=self.temperature,
         )
 
@@ -167,6 +172,15 @@ class EmbeddingTask(Task):
         raise InputError("Vectors cannot be explained. Omit --explain.")
 
     def metrics(self, examples: Examples, answers: Any) -> dict[str, Any]:
+        """Returns the metrics, and the main one of truncated vectors."""
+        found = self._metrics(examples, answers)
+        name = "spearmanr" if "spearmanr" in found else "ndcg@10"
+        for size in self.matryoshka:
+            short = [vectors[:, :size] for vectors in answers]
+            found[f"{name}_{size}"] = self._metrics(examples, short)[name]
+        return found
+
+    def _metrics(self, examples: Examples, answers: Any) -> dict[str, Any]:
         answers = [normalize(vectors) for vectors in answers]
         scores = [e.label for e in examples if e.label is not None]
         if not scores:
@@ -268,9 +282,18 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> EmbeddingTask:
                 f"{data.path('train')}: column {column!r} must have different "
                 "scores. Without scores, remove it."
             )
+    settings = _settings(options)
+    sizes = parse_sizes(options.matryoshka)
+    if sizes and options.bert_config_file:
+        hidden_size = options.model_files.config.hidden_size
+        size = settings["embedding_size"] or hidden_size
+        if max(sizes) >= size:
+            message = f"must be below the size of the vectors, {size}."
+            raise options.error("matryoshka", message)
     evaluated = [split for split in ("dev", "test") if split in splits]
     return EmbeddingTask(
-        **_settings(options),
+        **settings,
+        matryoshka=sizes,
         num_texts=max(2, *(len(found.texts) for found in columns.values())),
         loss=loss,
         temperature=options.temperature,

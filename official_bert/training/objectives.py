@@ -175,8 +175,11 @@ class EmbeddingObjective(FinetuningObjective):
 
     def losses(self, vectors: Any, batch: Batch) -> Any:
         """Returns the losses [B] of the vectors of a whole batch."""
-        loss = EMBEDDING_LOSSES[self.head.loss]
-        return loss(unit_vectors(vectors), batch, self.head.temperature)
+        head = self.head
+        loss = EMBEDDING_LOSSES[head.loss]
+        sizes = (vectors.shape[-1], *head.matryoshka)
+        units = [unit_vectors(vectors[..., :size]) for size in sizes]
+        return sum(loss(unit, batch, head.temperature) for unit in units)
 
     def loss_sums(
         self, model: Any, batch: Batch, training: Training

@@ -127,6 +127,7 @@ def test_settings_are_those_of_the_model(tmp_path):
         ("text\na\nb\n", {"dev_share": 0.1}, "single texts cannot be evalua"),
         ("text\na\nb\n", {"dropout": 0.0}, "single texts .* with dropout"),
         ("query,positive\na,b\nc,d\n", {"bilstm_size": 3}, "bilstm_size"),
+        ("query,positive\na,b\nc,d\n", {"matryoshka": "8,32"}, "vectors, 32"),
         ("a,b,score\nx,y,1\nz,w,2\n", {"symmetric_loss": True}, "without sc"),
         ("query,positive\na,b\nc,d\n", {"class_weights": "a=1"}, "class_w"),
         (
@@ -153,6 +154,7 @@ def test_other_tables_and_flags_are_errors(tmp_path, train, flags, message):
             {**OTHER_FILES, "train_file": None, "max_seq_length": 9},
             "needs your own texts",
         ),
+        ({"matryoshka": "64,a"}, "matryoshka=64,a must be numbers"),
         ({"temperature": 0.0}, "temperature=0.0 must be at least"),
     ],
 )
@@ -202,6 +204,13 @@ def test_metrics_are_those_of_scores_or_of_the_search_among_all_matches():
         "spearmanr": pytest.approx(0.5),
         "pearson": pytest.approx(np.corrcoef([3, 2, 1], v[[1, 3, 2], 0])[0, 1]),
     }
+    # The third numbers reverse the order of the cosines.
+    third = np.array([[5, 9], [5, 0], [5, -3]])[..., None]
+    pairs = v[np.array([[0, 4], [0, 1], [0, 2]])]
+    answers = np.concatenate([pairs, third], axis=2)
+    found = EmbeddingTask(matryoshka=(2,)).metrics(scored, answers)
+    assert found["spearmanr"] == pytest.approx(1)
+    assert found["spearmanr_2"] == pytest.approx(-0.5)
     pairs = [("q", "a"), ("q", "b"), ("r", "c", "n"), ("s", "c", "")]
     examples = [EmbeddingExample(str(n), t) for n, t in enumerate(pairs)]
     vectors = [v[[0, 1]], v[[0, 5]], v[[4, 3, 2]], v[[5, 3, 0]]]

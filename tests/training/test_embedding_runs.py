@@ -59,6 +59,7 @@ def run(folder, output, **changes):
             "save_checkpoints_steps": 20,
             "symmetric_loss": True,
             "embedding_size": 12,
+            "matryoshka": "6",
             **changes,
         },
     )
@@ -77,6 +78,7 @@ def test_matches_of_held_out_texts_are_found(trained):
     assert results["documents"] > 10
     assert results["recall@1"] > 0.7
     assert results["ndcg@10"] > 0.85
+    assert results["ndcg@10_6"] > 0.5
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from official_bert.modeling.pretraining_model import PretrainingOutput
 from official_bert.sources.heads import Head
 from official_bert.training import objectives, pretrain, step
 from official_bert.training.objectives import (
+    EmbeddingObjective,
     FinetuningObjective,
     PretrainingObjective,
 )
@@ -300,4 +301,19 @@ def test_loss_of_a_student_equals_its_formula(
     )
     found = weighted_mean(objective, features, logits, num_parts)
     expected = (losses * weights).sum() / weights.sum()
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_losses_of_truncated_vectors_are_added():
+    vectors = np.random.default_rng(0).normal(size=(4, 2, 6))
+    labels = np.array([[0.0], [0.3], [0.7], [1.0]], np.float32)
+    expected = np.zeros(4)
+    for size in (2, 5, 6):
+        a, b = vectors[:, 0, :size], vectors[:, 1, :size]
+        norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+        expected += ((a * b).sum(1) / norms - labels[:, 0]) ** 2
+    head = Head("encoder", 0, "cosine", matryoshka=(2, 5))
+    found = EmbeddingObjective(head).losses(
+        tf.constant(vectors, tf.float32), {"label_ids": tf.constant(labels)}
+    )
     np.testing.assert_allclose(found, expected, rtol=1e-5)
