@@ -83,8 +83,8 @@ def test_all_kinds_of_data_give_the_results_of_the_command(folder):
     )
     expected = read_json(folder / "out" / "eval_results.json")
     assert expected["per_class"].keys() == {"4", "5"}
-    frames = [polars.DataFrame(COLUMNS), PandasFrame(COLUMNS)]
-    for number, data in enumerate([path, iter(ROWS), *frames]):
+    kinds = [path, iter(ROWS), PandasFrame(COLUMNS)]
+    for number, data in enumerate(kinds):
         output = folder / f"out{number}"
         predictor = finetune(folder, data, output_dir=output)
         assert predictor.output_dir == str(output)

@@ -318,13 +318,6 @@ def test_use_of_an_unfinished_run_is_a_warning(copy, folder, caplog):
     assert warnings() == 4 * [f"{shown} its command again"]
 
 
-def test_finished_run_is_not_trained_further(finished, copy, folder, caplog):
-    resume(folder, do_eval=True)
-    assert results(copy) == results(finished)
-    assert "step 8 of 8" in caplog.text
-    assert_same_weights(copy, finished)
-
-
 @pytest.mark.parametrize(
     ("changes", "warnings"),
     [

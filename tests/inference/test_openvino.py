@@ -34,6 +34,7 @@ from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.text import TextTask
 
 pytest.importorskip("openvino", reason="needs the extra openvino")
+pytestmark = pytest.mark.slow
 
 TEXTS = tiny.texts(20, 1, longest=23)
 PAIRS = [[a, b] for a, b in zip(TEXTS, TEXTS[::-1], strict=True)]
@@ -141,7 +142,6 @@ def assert_equal_answers(found, expected, **tolerance):
     np.testing.assert_allclose(found, expected, **(tolerance or {"atol": 1e-5}))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_answers_equal_those_of_tensorflow(runs, exports, name):
     _, items = CASES[name]
@@ -153,7 +153,6 @@ def test_answers_equal_those_of_tensorflow(runs, exports, name):
     assert_equal_answers([single], expected[3:4])
 
 
-@pytest.mark.slow
 @pytest.mark.bfloat16
 def test_bfloat16_answers_are_near(exports):
     directory = exports / "classification"
@@ -163,7 +162,6 @@ def test_bfloat16_answers_are_near(exports):
     np.testing.assert_allclose(found, exact, atol=0.02)
 
 
-@pytest.mark.slow
 def test_processor_without_bfloat16_computes_in_float32(
     exports, monkeypatch, caplog
 ):
@@ -174,7 +172,6 @@ def test_processor_without_bfloat16_computes_in_float32(
     assert "no bfloat16 instructions" in caplog.text
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["regression", "choice", "squad"])
 def test_onnx_models_give_the_answers_of_tensorflow(runs, tmp_path, name):
     pytest.importorskip("tf2onnx", reason="needs the extra onnx")
@@ -188,7 +185,6 @@ def test_onnx_models_give_the_answers_of_tensorflow(runs, tmp_path, name):
     assert_equal_answers(found(CASES[name][1]), expected)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("skip", [None, "^cls/"])
 def test_pretrained_onnx_models_compute_what_tensorflow_does(
     runs, tmp_path, skip, capsys
@@ -261,7 +257,6 @@ assert not {n for n in sys.modules if n.startswith("openvino.tools.ovc")}
 """
 
 
-@pytest.mark.slow
 def test_commands_write_the_answers_of_tensorflow_without_it(
     runs, exports, tmp_path
 ):
@@ -283,7 +278,6 @@ def test_commands_write_the_answers_of_tensorflow_without_it(
         assert_equal_answers(found, expected, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.slow
 def test_gradients_of_an_export_are_an_error(exports, tmp_path):
     (tmp_path / "a.txt").write_text("good cat\n")
     options = Predict(
@@ -304,7 +298,6 @@ def log(caplog):
     logging.set_verbosity(before)
 
 
-@pytest.mark.slow
 def test_converted_model_is_kept_until_the_checkpoint_changes(
     runs, tmp_path, log
 ):
@@ -336,7 +329,6 @@ def test_converted_model_is_kept_until_the_checkpoint_changes(
         assert_equal_answers(other, first)
 
 
-@pytest.mark.slow
 def test_nothing_is_written_beside_a_read_only_checkpoint(
     runs, tmp_path, monkeypatch
 ):
@@ -349,7 +341,6 @@ def test_nothing_is_written_beside_a_read_only_checkpoint(
     assert sorted(os.listdir(run)) == names
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "change"),
     [
@@ -366,7 +357,6 @@ def test_damaged_model_is_an_error(exports, tmp_path, name, change):
         Predictor.from_dir(export)
 
 
-@pytest.mark.slow
 def test_engine_that_does_not_fit_the_model_is_an_error(
     runs, exports, tmp_path, monkeypatch
 ):
@@ -394,7 +384,6 @@ def test_engine_that_does_not_fit_the_model_is_an_error(
         Predictor.from_dir(run)
 
 
-@pytest.mark.slow
 def test_run_is_exported_as_versions(tmp_path, runs):
     run = copy(runs / "classification", tmp_path)
     finetuned = load_finetuned(str(run))
@@ -432,7 +421,6 @@ assert outputs == outputs[:1] * 4
 """
 
 
-@pytest.mark.slow
 def test_threads_may_make_their_first_calls_at_the_same_time(exports):
     """Without a lock, a quarter of such processes wait forever."""
     for _ in range(6):

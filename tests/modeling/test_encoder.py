@@ -50,21 +50,6 @@ def test_attention_equals_the_formula_of_the_paper(model):
     assert model.bert(IDS, MASK).attention_probs == []
 
 
-@pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")
-@pytest.mark.parametrize("length", [1, 2, 5])
-def test_padding_does_not_change_the_outputs(model, length):
-    mask = np.arange(9) < np.array([[length]] * 2)
-    padded = model.bert(IDS, mask.astype(int), SEGMENTS)
-    # The default mask is ones.
-    alone = model.bert(IDS[:, :length], None, SEGMENTS[:, :length])
-    np.testing.assert_allclose(
-        padded.sequence_output[:, :length], alone.sequence_output, atol=1e-5
-    )
-    np.testing.assert_allclose(
-        padded.pooled_output, alone.pooled_output, atol=1e-5
-    )
-
-
 def test_batch_may_be_empty(model):
     output = model.bert(IDS[:0], MASK[:0], output_positions=IDS[:0, :0])
     assert output.pooled_output.shape == (0, model.config.hidden_size)

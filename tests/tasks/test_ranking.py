@@ -143,22 +143,6 @@ def test_reranker_learns_and_ranks_the_documents_of_a_query(trained):
 
 
 @pytest.mark.slow
-def test_openvino_model_ranks_like_tensorflow(trained):
-    pytest.importorskip("openvino")
-    documents = [" ".join(words) for words in np.resize(tiny.WORDS, (30, 2))]
-    documents += ["good", "bad dog cat", ""]
-    expected, found = (
-        Predictor.from_dir(trained[0], engine=engine).rank("cat 2", documents)
-        for engine in ("tensorflow", "openvino")
-    )
-    by_index = {result["index"]: result["score"] for result in expected}
-    for result in found:
-        score = by_index.pop(result["index"])
-        assert result["score"] == pytest.approx(score, abs=1e-5)
-    assert not by_index
-
-
-@pytest.mark.slow
 def test_ranking_needs_a_model_of_pairs_and_a_list_of_documents(
     trained, tmp_path
 ):

@@ -4,12 +4,10 @@ import random
 
 import numpy as np
 import pytest
-from scipy import special
 from support import tiny
 
 from official_bert import tasks
 from official_bert.errors import InputError
-from official_bert.modeling.losses import LOSSES
 from official_bert.tasks.conll import ConllData, Sentence
 from official_bert.tasks.tagging import TaggingTask, Tags, Window, make_windows
 from official_bert.tasks.task import RowFeatures
@@ -18,7 +16,8 @@ from official_bert.tokenization import FullTokenizer
 TOKENS = ("jim", "hen", "##son", "was", "a", "puppet", "##eer", ".", "'")
 WORDS = ["Jim", "Henson", "was", "a", "puppeteer"]
 LABELS = ("B-PER", "I-PER", "O")
-TAGS = ["B-PER", "I-PER", "O", "O", "O"]
+
+
 TASK = TaggingTask(labels=LABELS)
 
 
@@ -201,33 +200,6 @@ def test_test_data_without_known_tags_is_predicted_but_not_evaluated(tmp_path):
     assert task.metrics(examples, answers) == {}
     with pytest.raises(InputError, match=r"dev\.txt:1: "):
         task.data.read("dev")
-
-
-def test_main_metric_depends_on_the_tags():
-    for labels, main_metric in (
-        (("B-PER", "I-PER", "O"), "f1"),
-        (("B", "E", "M", "S"), "f1"),
-        (("NOUN", "O"), "accuracy"),
-    ):
-        task = TaggingTask(labels=labels)
-        assert task.main_metric == main_metric
-        tags = list(labels[:2])
-        answers = [Tags(tags, [])]
-        found = task.metrics([sentence(["a", "b"], tags)], answers)
-        assert found[main_metric] == 1.0
-
-
-def test_only_labelled_tokens_contribute_to_the_loss():
-    logits = np.random.RandomState(0).normal(size=(2, 5, 3)).astype(np.float32)
-    mask = np.array([[0, 1, 0, 1, 0], [0, 1, 0, 0, 0]])
-    label_ids = np.array([[0, 2, 0, 1, 0], [0, 1, 0, 0, 0]])
-    batch = {"label_ids": label_ids, "label_mask": mask}
-    weights = np.asarray(LOSSES["tags"].weights(batch))
-    np.testing.assert_array_equal(weights, mask)
-    log_probs = special.log_softmax(logits.astype(np.float64), axis=-1)
-    expected = -(log_probs[0, 1, 2] + log_probs[0, 3, 1] + log_probs[1, 1, 1])
-    losses = np.asarray(LOSSES[TASK.head.loss].losses(logits, batch)) * weights
-    assert losses.sum() == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,9 @@ import math
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from scipy import special
 from support import tiny
 
-from official_bert.modeling.losses import LOSSES
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.task import ExampleFeature, RowFeatures
 from official_bert.tasks.text import TextExample, TextTask
@@ -15,34 +13,6 @@ from official_bert.tasks.text import TextExample, TextTask
 CLASSES = TextTask(task_type="classification", labels=("no", "yes", "maybe"))
 TOPICS = TextTask(task_type="multilabel", labels=("sun", "rain", "wind"))
 SCORE = TextTask(task_type="regression", labels=())
-
-
-def test_losses_are_cross_entropies_or_squared_errors():
-    def losses(task, logits, labels):
-        batch = {"label_ids": tf.constant(labels)}
-        logits = tf.constant(logits, tf.float32)
-        return LOSSES[task.head.loss].losses(logits, batch)
-
-    logits = np.random.RandomState(0).normal(size=(4, 3)) * 4
-    labels = [0, 2, 1, 1]
-    found = losses(CLASSES, logits, [[label] for label in labels])
-    expected = -special.log_softmax(logits, -1)[range(4), labels]
-    np.testing.assert_allclose(found, expected, rtol=2e-6)
-    logits *= 2
-    labels = np.array([[0, 1, 1], [0, 0, 0], [1, 1, 1], [1, 0, 0]])
-    terms = labels * special.log_expit(logits)
-    terms += (1 - labels) * special.log_expit(-logits)
-    found = losses(TOPICS, logits, labels)
-    np.testing.assert_allclose(found, -terms.mean(axis=1), rtol=2e-6)
-    found = losses(SCORE, [[1.5], [-2.0]], [[4.0], [0.25]])
-    np.testing.assert_allclose(found, [2.5**2, 2.25**2])
-
-
-def test_padding_examples_have_weight_zero():
-    batch = {"is_real_example": tf.constant([[1], [0], [1]])}
-    np.testing.assert_array_equal(
-        LOSSES[CLASSES.head.loss].weights(batch), [1.0, 0.0, 1.0]
-    )
 
 
 def windowed(pooling="mean"):

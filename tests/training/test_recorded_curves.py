@@ -17,6 +17,8 @@ from official_bert.tasks.text import TextTask
 from official_bert.training import objectives
 from official_bert.training.step import TrainingStep
 
+pytestmark = pytest.mark.slow
+
 PRETRAINING = np.load(recorded.EXTRACT / "model.npz")
 FINETUNING = np.load(recorded.EXTRACT / "finetuning.npz")
 TASKS = {
@@ -150,24 +152,20 @@ def assert_equal_state(prefix, state, tolerances):
         )
 
 
-@pytest.mark.slow
 def test_pretraining_curves_equal_the_original(pretrained):
     assert_equal_curves("pretraining", PRETRAINING, pretrained[1])
 
 
-@pytest.mark.slow
 def test_pretrained_weights_and_slots_equal_the_original(pretrained, golden):
     prefix = golden / "training" / "pretraining" / "model.ckpt-50"
     assert_equal_state(prefix, pretrained[0], STATE_TOLERANCES)
 
 
-@pytest.mark.slow
 def test_fine_tuning_curves_equal_the_original(finetuned):
     name, arrays, _, steps = finetuned
     assert_equal_curves(name, arrays, steps)
 
 
-@pytest.mark.slow
 def test_fine_tuned_weights_and_slots_equal_the_original(finetuned, golden):
     name, _, state, _ = finetuned
     noise = json.loads((golden / "training" / "tolerance.json").read_text())
@@ -190,7 +188,6 @@ def losses_and_gradients(model, batch):
     return losses, {n: tf.convert_to_tensor(g) for n, g in gradients.items()}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 4])
 def test_packed_rows_have_the_gradients_and_metrics_of_single_instances(number):
     model, objective = pretraining_model(), objectives.PretrainingObjective()
