@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from official_bert.commands import run_classifier
 from official_bert.errors import InputError
 from official_bert.io import files, frames
-from official_bert.options import RunClassifier, cli
+from official_bert.options import RunClassifier, cli, flags
 
 if TYPE_CHECKING:
     from official_bert.inference.predictor import Predictor
@@ -99,7 +99,11 @@ def _values(given: list[tuple[str, Any]], folder: str) -> dict[str, Any]:
             continue
         if names[flag] in values:
             raise InputError(f"--{flag} is given twice. Omit one.")
-        values[names[flag]] = _value(flag, value, folder)
+        value = _value(flag, value, folder)
+        kind = flags.plain_type(RunClassifier.fields()[names[flag]].type)
+        # The columns of a data frame may be numbers.
+        is_name = type(value) is int and kind is str
+        values[names[flag]] = str(value) if is_name else value
     return values
 
 
@@ -108,13 +112,13 @@ def _value(flag: str, value: Any, folder: str) -> Any:
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     is_list = isinstance(value, list | tuple)
-    if is_list and value and all(isinstance(item, str) for item in value):
-        return ",".join(value)
+    kinds = str if flag in _TABLES else str | int
+    if is_list and value and all(isinstance(item, kinds) for item in value):
+        return ",".join(map(str, value))
     if flag not in _TABLES or isinstance(value, str):
         return frames.plain(value)
     path = os.path.join(folder, f"{flag}.jsonl")
     rows = frames.rows_of(value, "data" if flag == "train_file" else flag)
-    # Dates and decimal numbers are texts, as those in Parquet files.
-    lines = (json.dumps(row, default=str) + "\n" for row in rows)
+    lines = (json.dumps(row, default=frames.to_json) + "\n" for row in rows)
     files.write_text(path, "".join(lines))
     return path

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from official_bert.errors import InputError, first_line, missing_package
-from official_bert.io import files, signals
+from official_bert.io import files, frames, signals
 from official_bert.io.tsv import NumberedCells
 
 
@@ -42,8 +42,8 @@ def _content(path: str, package: str) -> Iterator[io.BytesIO]:
 def read_objects(path: str, file_format: str) -> Iterator[dict[str, Any]]:
     """Yields the rows of a `parquet` or `arrow` file as JSON objects.
 
-    Dates and decimal numbers are texts. Data sets of Hugging Face are saved to
-    disk as `.arrow` files, in the format of streams.
+    Dates, decimal numbers and bytes are texts. Data sets of Hugging Face are
+    saved to disk as `.arrow` files, in the format of streams.
     """
     with _content(path, "polars") as content:
         import polars
@@ -52,7 +52,7 @@ def read_objects(path: str, file_format: str) -> Iterator[dict[str, Any]]:
         read = polars.read_parquet if is_parquet else polars.read_ipc_stream
         table = read(content)
     for cells in table.iter_rows(named=True):
-        yield json.loads(json.dumps(cells, default=str))
+        yield json.loads(json.dumps(cells, default=frames.to_json))
 
 
 def read_excel(path: str) -> Iterator[NumberedCells]:

@@ -53,16 +53,28 @@ def plain(cell: Any) -> Any:
     """Returns a cell as a Python value.
 
     A missing value (None, NaN, NaT, NA) is an empty text, as in a CSV file.
-    Scalars of NumPy and TensorFlow become numbers and texts, arrays lists.
+    Scalars of NumPy and TensorFlow become numbers and texts, arrays and sets
+    lists.
     """
     for method in ("numpy", "tolist"):
         if hasattr(cell, method):
             cell = getattr(cell, method)()
     if isinstance(cell, bytes):
         return cell.decode("utf-8", "ignore")
+    if isinstance(cell, set | frozenset):
+        return sorted(map(plain, cell), key=str)
     # Missing values differ from themselves, except that this is NA for NA.
     is_missing = cell is None or (cell != cell) is not False
     return "" if is_missing else cell
+
+
+def to_json(cell: Any) -> Any:
+    """Returns what `json` writes for other than JSON types, also in lists.
+
+    Dates and decimal numbers become texts.
+    """
+    value = plain(cell)
+    return str(cell) if value is cell else value
 
 
 def with_columns(frame: Any, columns: Mapping[str, list[Any]]) -> Any:

@@ -15,9 +15,13 @@ _NOT_EMPTY = "not be empty: fill it in, or remove the row"
 # Currencies, percent signs and spaces in numbers.
 _UNITS = re.compile(r"[$€£¥%\s]")
 
-# Such as "['a', 'b']", which pandas writes for a list, or "{'a': 1}".
+# How programs write lists, tuples, sets and objects, such as "['a', 'b']",
+# "[a, b]", "('a',)", "{'a', 'b'}" or "{'a': 1}".
+_QUOTED, _UNQUOTED = r"""\s*["'].*["'],?\s*""", r"[^][{}]*,[^][{}]*"
 _PRINTED = re.compile(
-    r"""\s*(\[\s*(["'].*["']\s*)?\]|\{.*:.*\})\s*""", re.DOTALL
+    rf"\s*(\[({_QUOTED}|{_UNQUOTED}|\s*)\]|\({_QUOTED}\)|set\(\)"
+    rf"|\{{({_QUOTED}|{_UNQUOTED}|.*:.*|\s*)\}})\s*",
+    re.DOTALL,
 )
 
 _BITS = {"1": 1, "1.0": 1, "true": 1, "0": 0, "0.0": 0, "false": 0}
@@ -130,7 +134,8 @@ class Row(NamedTuple):
         """Converts the items of a list, or of a text "a,b", like `name`."""
         value = self.get(column)
         if isinstance(value, str):
-            if value.strip()[:1] == "[" and value.strip()[-1:] == "]":
+            is_list = value.strip()[:1] == "[" and value.strip()[-1:] == "]"
+            if is_list or _has_several(value):
                 must = (
                     "have labels without brackets and quotes, such as a,b, or "
                     "a 0 or 1 for each label, such as [1, 0]"

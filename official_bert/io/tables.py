@@ -217,6 +217,9 @@ def _number_cells(
         if not width:
             width, advice = len(cells), separator_advice(cells) or advice
         if len(cells) != width:
+            if width == 1:
+                title = "If that line is a title or a comment, remove it. "
+                advice = title + advice
             raise InputError(
                 f"{path}:{line}: must have {width} columns, like the first "
                 f"line. Received: {len(cells)}. {advice}"

@@ -94,8 +94,8 @@ class ChoiceColumns(NamedTuple):
         """Returns the choices of an example, and their labels, if any.
 
         Choices are a list, an object with the lists `text` and `label` (as in
-        the ARC data set), or the cells of several columns. Empty cells at the
-        end are not choices.
+        the ARC data set), or the cells of several columns, whose labels are the
+        letters in their names. Empty cells at the end are not choices.
         """
         value: Any = cells.get(self.choices)
         texts, labels = value, []
@@ -106,6 +106,8 @@ class ChoiceColumns(NamedTuple):
             value = texts = [cells.get(name) for name in columns]
             while texts and (texts[-1] is None or not str(texts[-1]).strip()):
                 texts.pop()
+            found = [*map(_suffix, columns[: len(texts)])]
+            labels = found if all(map(str.isalpha, found)) else []
         is_valid = (
             isinstance(texts, list)
             and isinstance(labels, list)
@@ -121,6 +123,18 @@ class ChoiceColumns(NamedTuple):
                 "training, check --choices_column."
             )
         return texts, labels
+
+
+def _suffix(column: str) -> str:
+    """Returns the letter or the number of a column of choices, or ""."""
+    match = detection.CHOICE_COLUMN.fullmatch(column)
+    return (match[2] or match[0]).upper() if match else ""
+
+
+def _order(column: str) -> tuple[int, str]:
+    """Returns the key that sorts columns of choices."""
+    suffix = _suffix(column)
+    return (int(suffix), "") if suffix.isdecimal() else (0, suffix)
 
 
 DEFAULT_COLUMNS = ChoiceColumns()
@@ -307,6 +321,7 @@ def _choice_columns(options: RunClassifier) -> ChoiceColumns:
     other_columns = (columns.context, question, label, guid)
     candidates = filter(detection.CHOICE_COLUMN.fullmatch, first.cells)
     names = [name for name in candidates if name not in other_columns]
+    names.sort(key=_order)
     is_default = columns.choices == DEFAULT_COLUMNS.choices
     if is_default and columns.choices not in first.cells and len(names) > 1:
         logging.info(f"{first.path}: choices are in columns {listed(names)}")
@@ -331,6 +346,13 @@ class OwnChoices(OwnData):
 
     def read(self, split: str) -> list[ChoiceExample]:
         examples = [self._example(row, split) for row in self.rows(split)]
+        labels = {example.label for example in examples}
+        if split == "train" and len(labels) > 1 and 0 not in labels:
+            logging.warning(
+                f"{self.path(split)}: column {self.options.label_column!r} "
+                "never names the first choice, whose number is 0. If the "
+                "numbers in this file begin with 1, subtract 1 from all"
+            )
         if split != "test":
             return examples
         return self.check_test_labels(examples, "the numbers of choices")

@@ -13,12 +13,17 @@ from absl import logging
 from official_bert.errors import InputError, listed, quoted
 from official_bert.io import tables
 from official_bert.io.label_vectors import numbers_in, size_of
-from official_bert.io.rows import Row, plain_number, to_number
+from official_bert.io.rows import (
+    Row,
+    plain_number,
+    separator_advice,
+    to_number,
+)
 from official_bert.options import RunClassifier
 
 _Options = TypeVar("_Options", bound=RunClassifier)
 
-_ID_NAME = re.compile(r"|id|idx|index|guid|unnamed: \d+", re.IGNORECASE)
+_ID_NAME = re.compile(r"|id|idx|index|guid|unnamed: \d+(\.\d+)*", re.IGNORECASE)
 # Columns with one choice each: A, B or choice_0, option 1, endingA.
 CHOICE_COLUMN = re.compile(
     r"[A-Z]|(choice|option|ending|answer)[ _-]?([A-Z]|\d+)", re.IGNORECASE
@@ -58,13 +63,17 @@ def detect_omitted(options: _Options) -> tuple[_Options, list[Row]]:
         return options, []
     split = options.used_splits[0]
     options, rows = _read_with_header(options, split)
+    if options.text_b_column and options.text_b_column == options.text_a_column:
+        message = f"must differ from {options.flag_name('text_a_column')}."
+        raise options.error("text_b_column", message)
     if options.task_type == "embedding":
         return _detect_pairs(options, rows, split)
     sample = rows[:_SAMPLE_SIZE]
     labels = sample[0].listed_columns(options.label_column)
-    if options.text_a_column and options.text_a_column in labels:
-        message = f"must differ from {options.flag_name('label_column')}."
-        raise options.error("text_a_column", message)
+    for name in ("text_a_column", "text_b_column"):
+        if getattr(options, name) and getattr(options, name) in labels:
+            message = f"must differ from {options.flag_name('label_column')}."
+            raise options.error(name, message)
     if repeated := [name for name in labels if labels.count(name) > 1]:
         message = f"names the column {repeated[0]!r} twice."
         raise options.error("label_column", message)
@@ -104,9 +113,9 @@ def pair_columns(options: RunClassifier, rows: Sequence[Row]) -> PairColumns:
     names = {name.lower(): name for name in first.columns}
     text: str = options.text_a_column
     match = options.text_b_column
-    has_given = text in first.cells
-    score = options.label_column if has_given else ""
-    if score not in first.cells:
+    has_given = bool(text) and text in first.cells
+    score = options.label_column
+    if not score or score not in first.cells:
         score = next((names[name] for name in _SCORES if name in names), "")
     negatives = tuple(filter(_NEGATIVE.fullmatch, first.columns))
     pairs = [pair for pair in _PAIRS_OF_COLUMNS if names.keys() >= {*pair}]
@@ -142,6 +151,8 @@ def _detect_pairs(
 
     Other files than the training file may have other columns.
     """
+    if options.text_b_column and not options.text_a_column:
+        raise options.error("text_b_column", "needs --text_column. Add it.")
     given = (*options.own_columns, options.label_column)
     for column in filter(None, given if split == "train" else ()):
         rows[0].get(column)  # Raises an `InputError` if it is missing.
@@ -152,17 +163,37 @@ def _detect_pairs(
         label_column=columns.score,
     )
     used = (*columns.texts, columns.score, options.id_column)
+    unused = [name for name in rows[0].columns if name not in used]
     parts = {
         "texts": columns.texts,
         "scores": (columns.score,) * bool(columns.score),
-        "not used": [name for name in rows[0].columns if name not in used],
+        "not used": unused,
     }
     shown = [
         f"{kind}: {listed(names)}" for kind, names in parts.items() if names
     ]
     logging.info(f"Columns of {rows[0].path}: {'; '.join(shown)}")
+    if columns.match is not None:
+        _warn_of_unused(rows[:_SAMPLE_SIZE], unused, bool(columns.score))
     flags = flags_of_columns(options)
     return options, [row._replace(flags=flags) for row in rows]
+
+
+def _warn_of_unused(
+    sample: Sequence[Row], unused: Sequence[str], has_scores: bool
+) -> None:
+    """Warns if columns that are not used may have scores or negatives."""
+    for name in unused:
+        numbers = [to_number(row.cells.get(name)) for row in sample]
+        may_be_score = not (has_scores or None in numbers or _are_ids(numbers))
+        if name.lower().startswith("neg") or (
+            may_be_score and len({*numbers}) > 1
+        ):
+            logging.warning(
+                f"{sample[0].path}: column {name!r} is not used. If it has "
+                "scores of the pairs, set --label_column. Negatives must be "
+                "texts, in columns named negative, negative_2, ..."
+            )
 
 
 def read_rows(options: RunClassifier, split: str) -> Iterator[Row]:
@@ -242,10 +273,17 @@ def looks_like_header(
 ) -> bool:
     """Whether the first line of a table names its columns.
 
-    A line with a number is not a header. A line with a word above a column of
-    numbers is one. Any other line is one, unless it has a cell of more than
+    A line with a number is not a header, except for the numbers 0, 1, ... that
+    pandas writes for columns without names. A line with a word above a column
+    of numbers is one. Any other line is one, unless it has a cell of more than
     five words, or a cell that occurs in its column again.
     """
+    names = [*first]
+    if names[:1] == [""]:  # The column of the index.
+        del names[0]
+    if names and names == [*map(str, range(len(names)))]:
+        # Otherwise, this is a table of numbers.
+        return any(None in map(to_number, row) for row in others)
     if any(to_number(name) is not None for name in first):
         return False
     columns = list(zip(first, zip(*others, strict=False), strict=False))
@@ -266,12 +304,12 @@ def _detect_columns(options: _Options, sample: Sequence[Row]) -> _Options:
     advice = "" if options.text_b_column else _PAIRS
     if not text:
         possible = [name for name in free if _is_text(sample, name)]
-        text = _choose("text", free, possible, sample[0].path, advice)
+        text = _choose("text", free, possible, sample[0], advice)
         free.remove(text)
     if not label:
         possible = [name for name in free if not _ID_NAME.fullmatch(name)]
         advice += _COLUMN_PER_LABEL
-        label = _choose("label", free, possible, sample[0].path, advice)
+        label = _choose("label", free, possible, sample[0], advice)
     logging.info(f"--text_column={text} --label_column={label}")
     return options.replace(text_a_column=text, label_column=label)
 
@@ -280,7 +318,7 @@ def _choose(
     default: str,
     names: list[str],
     possible: list[str],
-    path: str,
+    row: Row,
     advice: str,
 ) -> str:
     """Returns the column with the default name, or the only possible one."""
@@ -288,8 +326,8 @@ def _choose(
         return default
     if not names:
         raise InputError(
-            f"{path}: must have a column of texts and a column of labels. "
-            "Received: one column."
+            f"{row.path}: must have a column of texts and a column of labels. "
+            f"Received: one column. {separator_advice(row.columns)}".rstrip()
         )
     if len(possible) != 1:
         if any(map(_WORD_OR_TAG.fullmatch, names)):

@@ -370,7 +370,9 @@ class OwnPairs(OwnTexts):
     def read(self, split: str) -> Sequence[Any]:
         if split == "train" or (split == "dev" and self.options.holds_out):
             return super().read(split)
-        return self.examples(self.rows(split), split)
+        examples = self.examples(self.rows(split), split)
+        self._warn_of_training_texts(split, examples)
+        return examples
 
     def _example_maker(self, split: str) -> Any:
         columns = self.columns(split)

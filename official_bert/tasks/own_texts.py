@@ -33,6 +33,9 @@ _FOR_SEVERAL = (
     "and write a,b or 1,0,1"
 )
 
+# What programs write for missing values, in lower case.
+_MISSING = ("", "nan", "#n/a", "n/a", "na", "<na>", "null")
+
 # If more of the training examples have the same label, accuracy is misleading:
 # a model that always answers this label is hard to beat.
 MAX_SHARE_OF_LABEL = 0.8
@@ -89,9 +92,12 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> TextTask:
     if options.do_train:
         data = data.with_training_file()
         if options.group_column and data.labels:
-            logging.info(
+            # The alphabetical order of words may be any order of relevance.
+            is_guess = labels is None and None in map(to_number, data.labels)
+            logging.log(
+                logging.WARNING if is_guess else logging.INFO,
                 f"Relevance, lowest first: {', '.join(data.labels)} (otherwise:"
-                " --label_file)"
+                " --label_file)",
             )
     elif data.labels is None:
         raise InputError(
@@ -116,7 +122,16 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> TextTask:
 
 def _is_missing(cell: Any) -> bool:
     """Whether a cell is empty, or what programs write for an empty cell."""
-    return str(cell).strip().lower() in ("", "nan", "#n/a", "null")
+    text = str(cell).strip()
+    return text == "None" or text.lower() in _MISSING
+
+
+def _in_order(labels: Collection[str]) -> tuple[str, ...]:
+    """Returns sorted labels; if all are numbers, by their values."""
+    numbers = {label: to_number(label) for label in labels}
+    if None in numbers.values():
+        return tuple(sorted(labels))
+    return tuple(sorted(labels, key=lambda label: (numbers[label], label)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,7 +160,7 @@ class OwnTexts(OwnData):
             all_labels = [example.label for example in examples]
             if self.options.task_type == "multilabel":
                 all_labels = [*itertools.chain(*all_labels)]
-            found = tuple(sorted({*all_labels}))
+            found = _in_order({*all_labels})
             self._require_several(found)
             labels = labels or found
         self._check_texts(examples, labels or ())
@@ -206,8 +221,8 @@ class OwnTexts(OwnData):
                 places = self._places(guids, "train")
                 logging.warning(
                     f"{path}: {len(guids)} of {len(examples)} {kind} are "
-                    f"empty, NaN or null: {places}. If these are missing "
-                    "values, remove the rows"
+                    "empty, or look like missing values (NaN, NA, None): "
+                    f"{places}. If they are, remove the rows"
                 )
         if self.options.task_type != "classification":
             return
@@ -258,11 +273,12 @@ class OwnTexts(OwnData):
                         f"{path} is the training data, so the metrics "
                         "overestimate the model"
                     )
-        training_texts = {example.texts for example in self.training}
+        training_texts = {example.texts[:2] for example in self.training}
         repeated = [
             e.guid
             for e in examples
-            if e.label is not None and e.texts in training_texts
+            if (split == "dev" or e.label is not None)
+            and e.texts[:2] in training_texts
         ]
         if repeated:
             logging.warning(
@@ -345,7 +361,7 @@ class OwnTexts(OwnData):
             return None
         cell = row.get(column)
         is_text = isinstance(cell, str) and cell.strip()
-        return cell if is_text else row.name(column)
+        return cell.strip() if is_text else row.name(column)
 
     def held_out_objects(self) -> Iterator[dict[str, Any]]:
         """Yields rows; their labels are in the form that the model knows."""

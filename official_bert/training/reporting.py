@@ -4,6 +4,7 @@ import collections
 import contextlib
 import os
 import shlex
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -87,7 +88,7 @@ def log_data(
         )
     _warn_of_labels(counts.get("train", Counter()))
     if task.kind == "text":
-        _warn_of_missing_labels(counts.get("dev", Counter()), total)
+        _warn_of_missing_labels(counts, total)
 
 
 def _label_rows(
@@ -104,14 +105,22 @@ def _label_rows(
     return rows
 
 
-def _warn_of_missing_labels(dev: Counter[Any], total: Counter[Any]) -> None:
-    missing = [label for label in total if not dev[label]]
-    if dev and missing:
-        logging.warning(
-            f"dev has no examples of {listed(sorted(missing))}: macro_f1 "
-            "counts an F1 of 0 for each. Evaluate on more examples "
-            "(--dev_share, --dev_file)",
-        )
+def _warn_of_missing_labels(
+    counts: Mapping[str, Counter[Any]], total: Counter[Any]
+) -> None:
+    consequences = {
+        "train": "they are not learned. Add examples",
+        "dev": "macro_f1 counts an F1 of 0 for each. Evaluate on more "
+        "examples (--dev_share, --dev_file)",
+    }
+    for split, consequence in consequences.items():
+        found = counts.get(split)
+        missing = [label for label in total if found and not found[label]]
+        if missing:
+            logging.warning(
+                f"{split} has no examples of {listed(sorted(missing))}: "
+                f"{consequence}",
+            )
 
 
 def _warn_of_labels(counts: Counter[Any]) -> None:
@@ -119,12 +128,14 @@ def _warn_of_labels(counts: Counter[Any]) -> None:
     spellings: dict[Any, list[str]] = collections.defaultdict(list)
     for label in map(str, counts):
         number = to_number(label)
-        spellings[label.lower() if number is None else number].append(label)
+        key = _plain(label) if number is None else number
+        spellings[key].append(repr(label))
     if similar := [" / ".join(s) for s in spellings.values() if len(s) > 1]:
         logging.warning(
-            "These labels are different classes, but differ only in case or "
-            f"in the form of a number: {listed(similar)}. If they mean the "
-            "same, write them in the same way",
+            "These labels are different classes, but differ only in case, "
+            "spaces, quotes, invisible characters or the form of a number: "
+            f"{listed(similar)}. If they mean the same, write them in the same "
+            "way",
         )
     if len(counts) > 100 or len(counts) > max(2, counts.total() / 2):
         logging.warning(
@@ -133,6 +144,13 @@ def _warn_of_labels(counts: Counter[Any]) -> None:
             "another column of labels. If they are numbers, use "
             "--task_type=regression."
         )
+
+
+def _plain(label: str) -> str:
+    """Returns a label without what is hard to see in a table."""
+    characters = unicodedata.normalize("NFKC", label.casefold())
+    visible = (c for c in characters if unicodedata.category(c) != "Cf")
+    return " ".join("".join(visible).strip("\"'").split())
 
 
 def warn_of_one_class(

@@ -148,6 +148,8 @@ def test_ctrl_c_is_a_keyboard_interrupt(folder, monkeypatch):
         ({"train_file": "a.csv"}, "--train_file is given twice"),
         ({"num_train_epochs": "3"}, "--num_train_epochs=3 must be a number"),
         ({"label": "star"}, "--label_column.*Did you mean 'stars'?"),
+        ({"label": 7}, "must have a column '7'"),
+        ({"label": [0, 1]}, "must have a column '0'"),
         (
             {"data": UNLABELLED},
             "^train_file.jsonl:61: .*'stars' must not be em",

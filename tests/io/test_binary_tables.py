@@ -60,12 +60,13 @@ def test_single_column_of_excel_has_no_empty_rows(tmp_path):
 @pytest.mark.parametrize("file_format", ["parquet", "arrow"])
 def test_values_of_parquet_and_arrow_are_json(tmp_path, file_format):
     path = tmp_path / f"a.{file_format}"
-    names = ("text", "label", "share", "tags", "day", "price")
+    names = ("text", "label", "share", "tags", "day", "price", "raw")
     day, price = DAY.date(), decimal.Decimal("1.50")
-    rows = [("ä", 1, 0.5, ["x"], day, price), (None, 0, None, [], day, price)]
+    others = (day, price, "ä".encode())
+    rows = [("ä", 1, 0.5, ["x"], *others), (None, 0, None, [], *others)]
     binary_tables.write(path, names, rows)
     first, second = tables.read(str(path), file_format, flags={"text": "--t"})
-    expected = ("ä", 1, 0.5, ["x"], "2024-01-05", "1.50")
+    expected = ("ä", 1, 0.5, ["x"], "2024-01-05", "1.50", "ä")
     assert first.cells == dict(zip(names, expected, strict=True))
     assert [second.line, second.cells["share"]] == [2, None]
     message = rf"a\.{file_format}:2: .*'text' must be a text. Received: None"

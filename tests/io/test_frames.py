@@ -1,5 +1,6 @@
 import datetime
 import decimal
+import json
 
 import numpy as np
 import polars
@@ -44,6 +45,7 @@ def test_rows_of_a_frame_are_dicts_of_python_values(kind):
         (np.str_("a"), "a"),
         (np.array([0, 1]), [0, 1]),
         (np.array(["a", "b"]), ["a", "b"]),
+        ({"b", "a"}, ["a", "b"]),
         ("é".encode(), "é"),
         (tf.constant("é"), "é"),
         (tf.constant(2), 2),
@@ -54,6 +56,12 @@ def test_cells_become_python_values_and_missing_ones_empty(cell, expected):
     found = frames.plain(cell)
     assert found == expected
     assert type(found) is type(expected)
+
+
+def test_json_has_values_of_lists_and_texts_of_dates():
+    cells = [["é".encode()], [np.int64(1)], {"a"}, DAY, decimal.Decimal("1.5")]
+    found = json.loads(json.dumps(cells, default=frames.to_json))
+    assert found == [["é"], [1], ["a"], "2018-10-11", "1.5"]
 
 
 @pytest.mark.parametrize(

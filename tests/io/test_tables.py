@@ -1,4 +1,5 @@
 import csv
+import json
 import logging
 
 import pytest
@@ -192,6 +193,27 @@ def test_cells_of_the_wrong_type_are_reported(tmp_path, method, columns):
             getattr(row, method)(column)
     with pytest.raises(InputError, match="'e' must not be empty: fill it in"):
         row.name("e")
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        *("['a', 'b']", "['a' 'b']", "[]", "[a, b]", '["a"]'),
+        *("{'a', 'b'}", "{a,b}", "{}", "set()", "{'a': 1}"),
+        *("('a', 'b')", "('a',)"),
+    ],
+)
+def test_printed_lists_are_not_names(tmp_path, cell):
+    [row] = read(tmp_path, json.dumps({"a": cell}), "jsonl")
+    for method in (row.name, row.names_in):
+        with pytest.raises(InputError, match="jsonl:1: column 'a' must "):
+            method("a")
+
+
+@pytest.mark.parametrize("cell", ["[UNK]", "(13.0, 26.0]", "(a, b)", "don't"])
+def test_brackets_may_be_in_names(tmp_path, cell):
+    [row] = read(tmp_path, json.dumps({"a": cell}), "jsonl")
+    assert row.name("a") == cell
 
 
 def test_label_files_have_one_label_per_line(tmp_path):

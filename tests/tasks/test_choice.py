@@ -174,6 +174,9 @@ def test_hellaswag_is_read_with_its_column_names(tmp_path):
 TABLES = {
     "question,A,B,C,label\nd ?,b,c,e,C\nd ?,b,c,,B\n": {},
     "label,question,choice_0,choice_1,choice_2\n2,d ?,b,c,e\n1,d ?,b,c, \n": {},
+    # Columns in another order.
+    "question,C,A,B,label\nd ?,e,b,c,C\nd ?,,b,c,B\n": {},
+    "question,ending2,ending0,ending1,label\nd ?,e,b,c,2\nd ?,,b,c,1\n": {},
     "Q,A,B,C,L\nd ?,b,c,e,C\nd ?,b,c,,B\n": {
         "question_column": "Q",
         "label_column": "L",
@@ -205,6 +208,21 @@ def test_table_has_a_column_for_each_choice_and_letters_as_labels(
     keys = {"question": "d ?", "choices": ["b", "c", "e"]}
     for value in (row, keys):
         assert task.parse(value, "x")[1:3] == first[1:3]
+
+
+def test_letter_names_the_column_with_this_letter(tmp_path):
+    text = "question,C,A,B,label\nd ?,e,b,c,C\n"
+    (tmp_path / "train.csv").write_text(text)
+    flags = {"task_name": "choices", "choices_column": "C,A,B"}
+    [example] = tasks.get(tiny.options(tmp_path, **flags)).data.read("train")
+    assert example.choices[example.label] == "e"
+
+
+def test_numbers_that_may_begin_with_1_are_a_warning(tmp_path, caplog):
+    rows = [{**OWN, "choices": ["b", "c", "d"], "label": n} for n in (2, 1)]
+    for first, is_warned in ((0, False), (1, True)):
+        choices(tmp_path, *rows, {**rows[0], "label": first})
+        assert ("begin with 1, subtract 1 from all" in caplog.text) == is_warned
 
 
 def test_each_named_column_of_choices_must_exist(tmp_path):

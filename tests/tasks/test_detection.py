@@ -115,6 +115,10 @@ def test_task_name_is_required_without_train_file(tmp_path):
         (",text,label", ["0,good,pos", "1,bad,neg"], True),
         ("How good is it, from 1 to 5?,text", ["1,a", "5,b"], True),
         ("text,label,,", ["good,pos,,", "bad,neg,,"], True),
+        ("0,1", ["good,pos", "bad,neg"], True),
+        (",0,1", ["0,good,pos", "1,bad,neg"], True),
+        ("0,1", ["1,7", "2,8"], False),
+        ("1,good", ["0,bad"], False),
         ("fine,pos", ["good,pos", "bad,neg"], False),
         ("fine,1", ["good,1", "bad,0"], False),
         ("it was a long and boring film,sad", ["so good,fun"], False),
@@ -146,6 +150,8 @@ def test_columns_given_by_number_do_not_lose_the_first_row(tmp_path, caplog):
         ("id,text,label,date", "{i},good cat {i},x,2020", ("text", "label")),
         ("what,mood", "good cat {i},x", ("what", "mood")),
         ("a,b,sure", "good {i},x,1", ("a", "b")),  # The column of weights.
+        ("Unnamed: 0.1,a,b", "{i},good cat {i},x", ("a", "b")),
+        (",0,1", "{i},good cat {i},x", ("0", "1")),
         ("0.5,good cat {i}", "1.5,bad dog {i}", ("1", "0")),
     ],
 )
@@ -160,6 +166,8 @@ def test_columns_are_detected(tmp_path, header, row, columns):
 LIST = """text,label\ngood {i},"['pos', 'film']"\n"""
 COLUMNS = ("--text_column=text", "--label_column=label")
 SAME_COLUMN = ("--text_column=text", "--label_column=text")
+LABEL_AS_TEXT = (*COLUMNS, "--text_b_column=label")
+TEXT_TWICE = (*COLUMNS, "--text_b_column=text")
 PAIR = ["--text_b_column=c"]
 REGRESSION, MULTILABEL = ["--task_type=regression"], ["--task_type=multilabel"]
 
@@ -176,12 +184,16 @@ REGRESSION, MULTILABEL = ["--task_type=regression"], ["--task_type=multilabel"]
         ("text,u,v\ngood {i},1,2", [], "--label_column .* columns: u, v"),
         ("question,A,B,x\ngood {i},c,d,A", [], "--task_name=choices"),
         ("text\ngood {i}", [], "csv: .* a column of labels.* one column"),
+        ("text|label\ngood {i}|x", [], "one column.* '|' seems to separate"),
+        ("# by me\ntext,label\ngood {i},x", [], "csv:2: .* title or a comment"),
         ("My films,\ngood {i},x", [], "csv:1: .* single cell, 'My films'"),
         (",My films\ngood {i},x", [], "csv:1: .* single cell, 'My films'"),
         ("text,label\na {i},$1{i}.5", [], r"csv:2: .* '\$10\.5' .* 9 such"),
         ("text;label\na {i};{i},5", [], "csv: 'label': .*'0,5'.* point"),
         ("text;label\na {i};{i},5", REGRESSION, r"csv:2: .* 1399\.5, without"),
         ("text,label\na {i},1", SAME_COLUMN, "--text_column=text must differ"),
+        ("text,label\na {i},1", LABEL_AS_TEXT, "--text_b_column=label must d"),
+        ("text,label\na {i},1", TEXT_TWICE, "--text_b_column=text must differ"),
         ("label,text\na {i},b", COLUMNS, "'label' .* 9 .* 'text' .* swapped"),
         ("text,label\na {i},{i}x", COLUMNS, "'label' of .*--dev_share=0"),
         ("text,label\na {i},[]", [], "csv:2: column 'label' must .* write a,b"),
@@ -191,7 +203,7 @@ REGRESSION, MULTILABEL = ["--task_type=regression"], ["--task_type=multilabel"]
     ],
 )
 def test_ambiguous_tables_are_an_error(tmp_path, lines, flags, message):
-    header, row = lines.splitlines()
+    header, row = lines.rsplit("\n", 1)
     text = table(*(row.format(i=i) for i in range(9)), header=header)
     with pytest.raises(InputError, match=message):
         tasks.get(complete(tmp_path, "a.csv", text, *flags))
@@ -203,6 +215,7 @@ def lists(separator):
 
 
 EMPTY = ["NaN,x", "a,x", ",y", "b,nan", "c,y", "d,nan"]
+EMPTY += ["e,NA", "f,n/a", "g,<NA>", "h,None", "i,none"]
 # Empty texts and labels that differ in case have their own warnings.
 AMBIGUOUS = ["a,x", "a,y", "b,x", "b,y", "c,x", "c,X", ",x", ",y"]
 
@@ -213,8 +226,13 @@ AMBIGUOUS = ["a,x", "a,y", "b,x", "b,y", "c,x", "c,X", ",x", ",y"]
         (lists(","), [], "Labels such as 'x,y' contain ','"),
         (lists(";"), [], "Labels such as 'x;y' contain ';'"),
         (lists(";"), MULTILABEL, "Labels such as 'x;y' contain ';'"),
-        (EMPTY, [], "2 of 6 texts are empty"),
-        (EMPTY, [], "2 of 6 labels are empty, NaN or null: lines 5, 7"),
+        (EMPTY, [], "2 of 11 texts are empty"),
+        (
+            EMPTY,
+            [],
+            "6 of 11 labels are empty, or look like missing values (NaN",
+        ),
+        (EMPTY, [], ": lines 5, 7, 8, 9, 10, 11. If"),
         (AMBIGUOUS, [], "(number of such texts: 2, such as 'a')"),
         (REVIEWS, [], "(otherwise: --task_type=regression)"),
     ],

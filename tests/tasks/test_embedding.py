@@ -66,6 +66,44 @@ def test_columns_of_pairs_are_detected(tmp_path):
         assert options.max_seq_length == 8  # Of one text, not of the pair.
 
 
+@pytest.mark.parametrize("header", [",q,p,near", "id,query,positive,near"])
+def test_column_of_scores_is_used_without_those_of_texts(tmp_path, header):
+    rows = "0,a,b,0.5\n1,c,d,0\n"
+    file = ("scored.csv", f"{header}\n{rows}")
+    task, options = make(tmp_path, file, label_column="near", dev_share=0.0)
+    assert options.label_column == "near"
+    assert texts_of(task) == {("a", "b"), ("c", "d")}
+    assert {e.label for e in task.data.read("train")} == {0.5, 0.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "is_warned"),
+    [
+        ("gold_score", ("0.5", "0"), True),
+        ("neg_1", ("x", "y"), True),
+        ("number", ("7", "8"), False),  # May be an id.
+        ("genre", ("x", "y"), False),
+    ],
+)
+def test_unused_scores_and_negatives_are_a_warning(
+    tmp_path, caplog, name, cells, is_warned
+):
+    rows = [f"a,b,{cells[0]}", f"c,d,{cells[1]}", f"e,f,{cells[0]}"]
+    if name == "number":
+        rows = rows[:2]
+    text = "\n".join([f"query,positive,{name}", *rows])
+    make(tmp_path, ("train.csv", text), dev_share=0.0)
+    assert (f"column '{name}' is not used" in caplog.text) == is_warned
+
+
+def test_pairs_of_the_training_data_are_a_warning(tmp_path, caplog):
+    pairs = "query,positive\na,b\nc,d\n"
+    triplets = "query,positive,negative\na,b,x\nc,e,x\n"
+    task, _ = make(tmp_path, ("train.csv", triplets), ("dev.csv", pairs))
+    task.data.read("dev")
+    assert "dev.csv: 1 of 2 texts are also in the training data" in caplog.text
+
+
 def test_files_may_have_different_columns(tmp_path):
     lines = "good cat\n\nbad dog\n"
     scored = "sentence1,sentence2,score\na,b,1.5\nc,d,3\n"
@@ -124,6 +162,7 @@ def test_settings_are_those_of_the_model(tmp_path):
         ("one,two,score\na,b,1\nc,d,\n", {}, r":3: column 'score' must not be"),
         ("one,two,score\na,b,1\nc,d,1\n", {}, "must have different scores"),
         ("query,positive\na,b\nc,d\n", {"text_a_column": "q"}, "'q'"),
+        ("query,positive,x\na,b,c\n", {"text_b_column": "x"}, "needs --text_c"),
         ("text\na\nb\n", {"dev_share": 0.1}, "single texts cannot be evalua"),
         ("text\na\nb\n", {"dropout": 0.0}, "single texts .* with dropout"),
         ("query,positive\na,b\nc,d\n", {"bilstm_size": 3}, "bilstm_size"),

@@ -90,6 +90,7 @@ def test_test_data_with_some_unknown_labels_gives_a_warning(
             ("10", "2", "a", "b", "true"),
             {"b", "2", "a", "true", "10"},
         ),
+        (["10", "9", "-1"], ("-1", "9", "10"), {"10", "9", "-1"}),
         (
             [["b", 2], [], "b,c", "y, z,", ""],
             ("2", "b", "c", "y", "z"),

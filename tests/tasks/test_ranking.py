@@ -80,6 +80,30 @@ def test_queries_are_held_out_with_all_their_documents(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("rows", "order", "level"),
+    [
+        ("q a 2;q b 10;q c 0", "0, 2, 10", "INFO"),
+        ("q a low;q b high;q c low", "high, low", "WARNING"),
+    ],
+)
+def test_order_of_relevance_is_that_of_numbers_or_a_warning(
+    tmp_path, caplog, rows, order, level
+):
+    caplog.set_level("INFO", logger="absl")
+    write_pairs(tmp_path, [row.split() for row in rows.split(";")])
+    make(tmp_path)
+    [record] = [r for r in caplog.records if "lowest first" in r.msg]
+    assert f"lowest first: {order} (" in record.getMessage()
+    assert record.levelname == level
+
+
+def test_spaces_around_a_query_do_not_make_another_group(tmp_path):
+    write_pairs(tmp_path, [(" q", "a", 1), ("q ", "b", 0)])
+    groups = [e.group for e in make(tmp_path).data.read("train")]
+    assert groups == ["q", "q"]
+
+
+@pytest.mark.parametrize(
     ("rows", "flags", "message"),
     [
         ("q a 1;q b 0", {"text_b_column": None}, "=query needs pairs of texts"),

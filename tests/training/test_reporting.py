@@ -96,8 +96,12 @@ def test_only_ten_of_many_labels_are_shown_with_a_warning(caplog):
         ("ab", None, None),
         ("abab", "ab", None),
         ("abab", "a", "dev has no examples of b"),
-        (("Yes", "no", "yes") * 2, None, ": Yes / yes."),
-        (("1", "0", "1.0") * 2, None, ": 1 / 1.0."),
+        (("Yes", "no", "yes") * 2, None, ": 'Yes' / 'yes'."),
+        (("1", "0", "1.0") * 2, None, ": '1' / '1.0'."),
+        (("yes", "no", "yes\u200b") * 2, None, r": 'yes' / 'yes\u200b'."),
+        (("a  b", "no", "a b") * 2, None, ": 'a  b' / 'a b'."),
+        (("yes", "no", '"yes"') * 2, None, """: 'yes' / '"yes"'."""),
+        (("caf\xe9", "no", "cafe\u0301") * 2, None, "invisible characters"),
         (("Yes", "No") * 2, None, None),
     ],
 )
@@ -106,6 +110,11 @@ def test_odd_labels_are_a_warning(caplog, train, dev, warning):
     table(caplog, text_task(labels=tuple({*train})), data)
     assert len(caplog.messages) == 1 + (warning is not None)
     assert (warning or "") in caplog.messages[-1]
+
+
+def test_label_without_training_examples_is_a_warning(caplog):
+    table(caplog, text_task(labels=("a", "b")), {"train": texts("a", "a")})
+    assert "train has no examples of b: they are not lea" in caplog.messages[-1]
 
 
 @pytest.mark.parametrize(
