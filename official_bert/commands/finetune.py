@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from official_bert.inference.predictor import Predictor
 
 # Flags whose values may also be data in memory.
-_TABLES = ("train_file", "dev_file", "test_file")
+_TABLES = ("train_file", "dev_file", "test_file", "unlabeled_file")
 
 
 def finetune(
@@ -40,10 +40,10 @@ def finetune(
         text: The value of `--text_column`. By default, it is detected.
         label: The value of `--label_column`, or a list of columns. By default,
             it is detected.
-        options: Other flags, such as `num_train_epochs=5`. `dev_file` and
-            `test_file` may be data frames, too. Without `output_dir`, the files
-            are in a temporary directory, which is removed when the `Predictor`
-            is no longer used.
+        options: Other flags, such as `num_train_epochs=5`. `dev_file`,
+            `test_file` and `unlabeled_file` may be data frames, too. Without
+            `output_dir`, the files are in a temporary directory, which is
+            removed when the `Predictor` is no longer used.
 
     Raises:
         InputError: A flag, or the data, cannot be used. Rows are counted from
@@ -115,6 +115,8 @@ def _value(flag: str, value: Any, folder: str) -> Any:
     kinds = str if flag in _TABLES else str | int
     if is_list and value and all(isinstance(item, kinds) for item in value):
         return ",".join(map(str, value))
+    if flag not in _TABLES and frames.is_frame(value):
+        raise InputError(f"--{flag} must not be a data frame.")
     if flag not in _TABLES or isinstance(value, str):
         return frames.plain(value)
     path = os.path.join(folder, f"{flag}.jsonl")

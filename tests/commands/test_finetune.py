@@ -28,6 +28,7 @@ ROWS = [
 ROWS[7]["review"] = None
 UNLABELLED = [*ROWS, {"review": "good film", "stars": float("nan")}]
 COLUMNS = {name: [row[name] for row in ROWS] for name in ROWS[0]}
+FRAME = polars.DataFrame(COLUMNS)
 
 
 @pytest.fixture
@@ -157,6 +158,8 @@ def test_ctrl_c_is_a_keyboard_interrupt(folder, monkeypatch):
         ({"data": []}, "^train_file.jsonl: must contain examples"),
         ({"data": 7}, "`data` must be a pandas or polars DataFrame"),
         ({"dev_file": {"review": []}}, "`dev_file` must be a pandas or"),
+        ({"unlabeled_file": FRAME}, "^--unlabeled_file.* needs --teacher"),
+        ({"label_file": FRAME}, "^--label_file must not be a data frame"),
         ({"label": ["review", "stars"]}, "^--text_column=review must differ"),
     ],
 )
