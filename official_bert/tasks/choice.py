@@ -104,8 +104,15 @@ class ChoiceColumns(NamedTuple):
             texts, labels = value.get("text"), value.get("label", [])
         elif len(columns) > 1 and all(name in cells for name in columns[:2]):
             value = texts = [cells.get(name) for name in columns]
-            while texts and (texts[-1] is None or not str(texts[-1]).strip()):
+            filled = [x is not None and bool(str(x).strip()) for x in texts]
+            while texts and not filled[len(texts) - 1]:
                 texts.pop()
+            if not all(filled[: len(texts)]):
+                raise InputError(
+                    f"{where}: column {columns[filled.index(False)]!r} must "
+                    "not be empty, because a column of choices after it is "
+                    "not. Fill it in, or move the choices to the left."
+                )
             found = [*map(_suffix, columns[: len(texts)])]
             labels = found if all(map(str.isalpha, found)) else []
         is_valid = (

@@ -110,8 +110,26 @@ class OwnTags(ConllData):
     def paths(self, split: str) -> list[str]:
         return self.options.own_files(split)
 
+    def _require_used_columns(self) -> None:
+        """Raises `InputError` if flags name columns that no file can have."""
+        options = self.options
+        splits = [x for x in options.used_splits if options.is_set(f"{x}_file")]
+        paths = itertools.chain.from_iterable(map(self.paths, splits))
+        have_numbers = {*map(self._has_conll_columns, paths)}
+        if len(have_numbers) > 1:
+            return
+        for names in (
+            ("text_a_column", "token_column"),
+            ("label_column", "tag_column"),
+        ):
+            unused, used = names if True in have_numbers else names[::-1]
+            if options.is_set(unused):
+                message = f"has no effect: use {options.flag_name(used)}."
+                raise options.error(unused, message)
+
     def with_training_file(self) -> "OwnTags":
         """Returns a copy with training and held-out sentences, and labels."""
+        self._require_used_columns()
         path, labels = self.path("train"), self.labels
         sentences = super().read("train")
         if not labels:

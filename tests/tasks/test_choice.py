@@ -218,6 +218,13 @@ def test_letter_names_the_column_with_this_letter(tmp_path):
     assert example.choices[example.label] == "e"
 
 
+def test_choice_before_another_must_not_be_empty(tmp_path):
+    text = "question,A,B,C,label\nd ?,b,c,,B\nd ?,b,,c,C\n"
+    (tmp_path / "train.csv").write_text(text)
+    with pytest.raises(InputError, match=r"csv:3: column 'B' must not be em"):
+        tasks.get(tiny.options(tmp_path, task_name="choices"))
+
+
 def test_numbers_that_may_begin_with_1_are_a_warning(tmp_path, caplog):
     rows = [{**OWN, "choices": ["b", "c", "d"], "label": n} for n in (2, 1)]
     for first, is_warned in ((0, False), (1, True)):

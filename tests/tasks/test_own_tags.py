@@ -255,6 +255,13 @@ def test_flags_that_do_not_fit_are_an_error(tmp_path):
             options(tmp_path, name, task_name="ner")
     with pytest.raises(InputError, match=r"--label_column"):
         read(tmp_path, "a.jsonl", LINE, label_column="x")
+    for name, text, flag, message in (
+        ("a.txt", "a O\nb B-X\n", {"label_column": "1"}, "use --tag_column"),
+        ("a.txt", "a O\nb B-X\n", {"text_a_column": "0"}, "use --token_col"),
+        ("a.jsonl", LINE, {"tag_column": 1}, "use --label_column"),
+    ):
+        with pytest.raises(InputError, match=f"has no effect: {message}"):
+            read(tmp_path, name, text, **flag)
 
 
 @pytest.mark.parametrize(
