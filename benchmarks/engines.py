@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.step import machine
 from official_bert import tasks
 from official_bert.commands import run_classifier
-from official_bert.export import openvino
+from official_bert.export import engine_models
 from official_bert.export.quantization import BATCH_SIZE, Comparison
 from official_bert.inference.forward import Forward
 from official_bert.inference.openvino_engine import OpenVinoEngine
@@ -60,7 +60,7 @@ def compare(directory: str) -> None:
     task, name = finetuned.task, os.path.basename(os.path.normpath(directory))
     comparison = Comparison(finetuned, examples)
     with tempfile.TemporaryDirectory() as folder:
-        openvino.write_finetuned(finetuned, folder)
+        engine_models.write_finetuned(finetuned, folder)
         engines: dict[str, Engine] = {
             "TensorFlow": Forward(
                 task.head,

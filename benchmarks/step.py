@@ -30,7 +30,7 @@ from tensorflow.python.util import _pywrap_util_port
 from benchmarks import step_peers
 from benchmarks.sizes import SIZES
 from official_bert.config import BertConfig
-from official_bert.export import openvino, quantization
+from official_bert.export import engine_models, quantization
 from official_bert.inference import openvino_engine
 from official_bert.inference.openvino_engine import OpenVinoEngine
 from official_bert.inputs.schemas import text_schema
@@ -202,13 +202,13 @@ def our_openvino_step(
         if kind == "forward":
             bert = Bert(config)
             bert.build()
-            openvino.write_pretrained(bert, tokenizer, directory)
+            engine_models.write_pretrained(bert, tokenizer, directory)
             last = openvino_engine.layer_name(config.num_hidden_layers - 1)
             outputs = [last, "pooled_output"]
         else:
             task = glue.make_task("mrpc", "")
             model = build_model(task.head, config)
-            openvino.write_finetuned(
+            engine_models.write_finetuned(
                 FinetunedModel(task, model, tokenizer, cell.length), directory
             )
         if precision == "int8":

@@ -32,11 +32,11 @@ LEVELS = [
     "tasks pretraining_data",
     # Keras and TensorFlow
     "modeling optimization hub inputs.datasets=inputs.records",
-    "inference.forward export.quantization export.onnx "
+    "inference.forward export.quantization export.onnx export.openvino "
     "sources.loading=sources.model=sources.converter=sources.weights="
     f"sources.formats.tf1.checkpoint={WEIGHTS_OF_FORMATS}="
     "runs.checkpoints",
-    "export.openvino",
+    "export.engine_models",
     "training inference export",
     "commands=__main__",
 ]

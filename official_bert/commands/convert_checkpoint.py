@@ -34,8 +34,8 @@ def main(options: ConvertCheckpoint) -> None:
     if is_named and model.description.task is None:
         model = model.with_task(describe_task(model))
     if options.to in EXPORTS:
-        from official_bert.export import openvino
+        from official_bert.export import engine_models
 
-        print(openvino.convert(model, options.output, options.to))
+        print(engine_models.convert(model, options.output, options.to))
         return
     print(converter.convert(model, options))

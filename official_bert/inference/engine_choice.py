@@ -1,8 +1,8 @@
 """Loads models with an engine that runs them: TensorFlow or OpenVINO.
 
 TensorFlow is imported only if it runs or converts the model. A model for
-OpenVINO was exported, see `export.openvino`, or is converted from a checkpoint.
-In a run directory, the converted model is kept beside the checkpoint::
+OpenVINO was exported, see `export.engine_models`, or is converted from a
+checkpoint. In a run directory, the converted model is kept beside it::
 
     RUN/openvino/finetuned/                or masked_lm/, or encoder/
                        model.xml, ...   the files of an export
@@ -63,20 +63,11 @@ def load_finetuned(
     """
 
     def load() -> FinetunedModel:
-        with cli.quiet_imports():
-            from official_bert.inference import trained_models
-
         if run_directory:
-            return trained_models.load_finetuned(run_directory, model_files)
-        return trained_models.load_huggingface(model_files)
+            return _trained_models().load_finetuned(run_directory, model_files)
+        return _trained_models().load_huggingface(model_files)
 
-    def convert(directory: str) -> None:
-        finetuned = load()  # Before other imports of TensorFlow.
-        from official_bert.export import openvino
-
-        openvino.write_finetuned(finetuned, directory)
-
-    directory = _find(model_files, "finetuned", choice, convert)
+    directory = _find(model_files, "finetuned", choice, load)
     if directory is None:
         return load(), None
     engine = OpenVinoEngine(directory, ["logits"], choice.precision)
@@ -95,18 +86,9 @@ def load_masked_lm(
     """
 
     def load() -> tuple[Any, Tokenizer]:
-        with cli.quiet_imports():
-            from official_bert.inference import trained_models
+        return _trained_models().load_masked_lm(model_files)
 
-        return trained_models.load_masked_lm(model_files)
-
-    def convert(directory: str) -> None:
-        model, tokenizer = load()
-        from official_bert.export import openvino
-
-        openvino.write_pretrained(model, tokenizer, directory)
-
-    directory = _find(model_files, "masked_lm", choice, convert)
+    directory = _find(model_files, "masked_lm", choice, load)
     if directory is None:
         return *load(), None
     engine = OpenVinoEngine(directory, ["masked_lm_logits"], choice.precision)
@@ -123,18 +105,9 @@ def load_encoder(
     """
 
     def load() -> Any:
-        with cli.quiet_imports():
-            from official_bert.inference import trained_models
+        return _trained_models().load_encoder(model_files)
 
-        return trained_models.load_encoder(model_files)
-
-    def convert(directory: str) -> None:
-        bert, tokenizer, _ = load()
-        from official_bert.export import openvino
-
-        openvino.write_pretrained(bert, tokenizer, directory)
-
-    directory = _find(model_files, "encoder", choice, convert)
+    directory = _find(model_files, "encoder", choice, load)
     if directory is None:
         bert, tokenizer, _ = load()
         return _keras_layers(bert, layers), tokenizer
@@ -167,6 +140,13 @@ def load_embedder(
     return engine, tokenizer
 
 
+def _trained_models() -> Any:
+    with cli.quiet_imports():
+        from official_bert.inference import trained_models
+
+    return trained_models
+
+
 def _keras_layers(bert: Any, layers: Sequence[int]) -> Engine:
     from official_bert.inference import keras_engine
 
@@ -191,14 +171,14 @@ def _find(
     model_files: ModelFiles,
     kind: str,
     choice: EngineChoice,
-    convert: Callable[[str], None],
+    load: Callable[[], Any],
 ) -> str | None:
     """Returns the directory of the model for OpenVINO; None for TensorFlow.
 
-    `convert` writes the model to a directory. Raises `InputError` if the choice
-    does not fit the model.
+    `load` returns the Keras model, to convert it, as in `trained_models`.
+    Raises `InputError` if the choice does not fit the model.
     """
-    directory = _find_export(model_files, kind, choice, convert)
+    directory = _find_export(model_files, kind, choice, load)
     if directory:
         precision = choice.precision.replace("auto", "float32")
         logging.info(f"Engine: OpenVINO, {precision}: {directory}")
@@ -224,7 +204,7 @@ def _find_export(
     model_files: ModelFiles,
     kind: str,
     choice: EngineChoice,
-    convert: Callable[[str], None],
+    load: Callable[[], Any],
 ) -> str | None:
     engine = choice.engine
     if engine not in ("auto", "tensorflow", "openvino"):
@@ -277,7 +257,14 @@ def _find_export(
     else:
         logging.info(f"Converting the model; it is kept in {kept}")
     files.make_directory(os.path.dirname(kept))
-    convert(kept)
+    loaded = load()  # Before other imports of TensorFlow.
+    from official_bert.export import engine_models
+
+    if kind == "finetuned":
+        engine_models.write_finetuned(loaded, kept)
+    else:
+        model, tokenizer, *_ = loaded
+        engine_models.write_pretrained(model, tokenizer, kept)
     files.write_text(os.path.join(kept, file_names.SOURCE), source)
     return kept
 

@@ -53,7 +53,7 @@ class OpenVinoEngine:
     Several threads may call it at the same time; each call uses all cores.
 
     Args:
-        directory: A directory that `export.openvino` wrote.
+        directory: A directory that `export.engine_models` wrote.
         outputs: The names of the outputs to compute, in order.
         precision: "auto", "float32" or "bfloat16": the precision of
             computation. Outputs are float32. "auto" is float32, and so is

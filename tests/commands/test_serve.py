@@ -57,11 +57,13 @@ def modules_outside_image():
 @pytest.fixture(scope="module")
 def exported(models, tmp_path_factory):
     pytest.importorskip("openvino", reason="needs the extra openvino")
-    from official_bert.export import openvino
+    from official_bert.export import engine_models
     from official_bert.inference.trained_models import load_finetuned
 
     path = tmp_path_factory.mktemp("export") / "1"
-    openvino.write_finetuned(load_finetuned(str(models / "tuned")), str(path))
+    engine_models.write_finetuned(
+        load_finetuned(str(models / "tuned")), str(path)
+    )
     return str(path)
 
 

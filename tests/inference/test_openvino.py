@@ -19,7 +19,7 @@ from official_bert.commands import (
     predict,
 )
 from official_bert.errors import InputError
-from official_bert.export import onnx, openvino, serving
+from official_bert.export import engine_models, onnx, serving
 from official_bert.inference import engine_choice, openvino_engine
 from official_bert.inference.predictor import Predictor
 from official_bert.inference.trained_models import load_finetuned
@@ -106,7 +106,7 @@ def exports(runs):
     folder = runs.parent / "exports"
     for name in CASES:
         finetuned = load_finetuned(str(runs / name))
-        openvino.write_finetuned(finetuned, str(folder / name))
+        engine_models.write_finetuned(finetuned, str(folder / name))
     pretrained = {"input": str(runs / "pretrained"), "to": "openvino"}
     for name, skip in (("pretrained", None), ("encoder", "^cls/")):
         options = {**pretrained, "output": str(folder / name), "skip": skip}

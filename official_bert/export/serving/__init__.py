@@ -14,7 +14,7 @@ import os
 import tensorflow as tf
 from absl import logging
 
-from official_bert.export import openvino, saved_model
+from official_bert.export import engine_models, saved_model
 from official_bert.export.graph_tokenizer import GraphTokenizer
 from official_bert.export.quantization import Quantization
 from official_bert.export.serving import tflite
@@ -85,15 +85,15 @@ def export(
     Signatures for text need `tensorflow_text` wherever the model is loaded.
     Without `export_text`, `serving_default` is `ids`. `export_tflite` also
     writes `model.tflite`. With `export_openvino`, the version only has the
-    files of `export.openvino`. `quantization` is of `model.tflite` or of the
-    model for OpenVINO. An interrupted export leaves no version behind.
+    files of `export.engine_models`. `quantization` is of `model.tflite` or of
+    the model for OpenVINO. An interrupted export leaves no version behind.
     Raises `InputError` if the directory cannot be written, or the model cannot
     be exported.
     """
-    openvino.require_exportable(finetuned)
+    engine_models.require_exportable(finetuned)
     if export_openvino:
         path = _new_version(export_dir)
-        gap = openvino.write_finetuned(finetuned, path, quantization)
+        gap = engine_models.write_finetuned(finetuned, path, quantization)
         logging.info(f"Exported {path}. Logits differ by at most {gap:.2g}")
         return path
     signatures = make_signatures(finetuned, export_text)

@@ -1,0 +1,242 @@
+"""Models for the engines OpenVINO and ONNX Runtime, without TensorFlow.
+
+DIRECTORY/model.xml, model.bin     the network, with float32 weights
+          model.onnx               the same for ONNX
+          bert_config.json, vocab.txt, tokenizer_config.json
+          task.json                of a fine-tuned model
+
+The inputs are features of any batch size and length, int32 [B, S]: `input_ids`,
+`input_mask` and `segment_ids`. The outputs are float32:
+
+    fine-tuned model    `logits`; shapes depend on the task
+    pre-trained model   `masked_lm_logits` [B, P, V], for one more input,
+                        `masked_lm_positions` [B, P]
+    encoder             `layer_0`, ... [B, S, H], and `pooled_output` [B, H]
+"""
+
+import functools
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from official_bert import tasks
+from official_bert.config import BertConfig
+from official_bert.errors import InputError
+from official_bert.export import onnx, openvino
+from official_bert.export.quantization import Quantization, quantize_openvino
+from official_bert.inference import openvino_engine
+from official_bert.inference.openvino_engine import OpenVinoEngine
+from official_bert.inputs.schemas import text_schema
+from official_bert.io import files
+from official_bert.modeling.encoder import Bert
+from official_bert.modeling.finetuning_models import build_model
+from official_bert.modeling.layers import skip_initialization
+from official_bert.modeling.pretraining_model import PretrainingModel
+from official_bert.runs import file_names
+from official_bert.sources.formats.tf1 import checkpoint as tf1
+from official_bert.sources.model import Description, Model
+from official_bert.sources.weights import POOLER
+from official_bert.tasks.engines import Engine
+from official_bert.tasks.task import FinetunedModel
+from official_bert.tokenization import FullTokenizer
+
+Tensors = dict[str, Any]
+
+
+def require_exportable(finetuned: FinetunedModel) -> None:
+    """Raises `InputError` for a model on a third-party TF Hub module."""
+    if not isinstance(finetuned.model.bert, Bert):
+        # The functions of a Hub module depend on the directory it came from.
+        raise InputError(
+            "Models on third-party TF Hub modules cannot be exported, for "
+            "serving or for OpenVINO. Fine-tune from a checkpoint, or from a "
+            "module that export_tfhub.py wrote."
+        )
+
+
+def write_finetuned(
+    finetuned: FinetunedModel,
+    directory: str,
+    quantization: Quantization | None = None,
+) -> float:
+    """Writes a fine-tuned model; for the result see `_write`.
+
+    In regression, the outputs have the units of the data, so `task.json` has no
+    scale of the targets. Quantization follows the comparison with TensorFlow.
+    """
+    require_exportable(finetuned)
+    _, model, tokenizer, _ = finetuned
+    description = _describe(model, tokenizer, finetuned.to_json())
+    quantize = quantization and functools.partial(
+        quantize_openvino, finetuned=finetuned, quantization=quantization
+    )
+    return _write(model, description, directory, quantize=quantize)
+
+
+def write_pretrained(
+    model: Any, tokenizer: FullTokenizer, directory: str
+) -> float:
+    """Writes a `PretrainingModel` or `Bert`; for the result see `_write`."""
+    return _write(model, _describe(model, tokenizer), directory)
+
+
+def _describe(
+    model: Any, tokenizer: FullTokenizer, task: dict[str, Any] | None = None
+) -> Description:
+    return Description(
+        config=model.config,
+        vocab=files.read_text(tokenizer.vocab_file),
+        settings=tokenizer.settings,
+        task=task,
+    )
+
+
+def convert(model: Model, directory: str, to: str) -> str:
+    """Writes the model of a checkpoint; returns a report.
+
+    `to` is "openvino" or "onnx".
+
+    Raises `InputError` if its head is not supported, or it has no vocabulary.
+    """
+    description, head = model.description, model.head.name
+    where = model.arrays.where
+    if description.vocab is None:
+        raise InputError(f"{where} has no vocabulary. Pass --vocab_file.")
+    with skip_initialization():
+        if description.task is not None:
+            task = tasks.from_json(description.task)
+            network = build_model(task.head, description.config)
+        elif head == "encoder":
+            network = Bert(description.config)
+            network.build()
+        elif head in ("pretraining", "masked_lm"):
+            network = PretrainingModel(description.config)
+        else:
+            raise InputError(
+                f"{where}: --to={to} does not support the head {head} "
+                "without task.json. To convert only the encoder, add "
+                "--skip='^(cls|output|classifier|qa)'."
+            )
+    variables = tf1.by_name(network.trainable_variables)
+    for name, variable in variables.items():
+        variable.assign(model.read(name))
+    has_pooler = any(name.startswith(POOLER) for name in model.stored)
+    gap = _write(network, description, directory, has_pooler, to)
+    num_values = sum(
+        variable.shape.num_elements() for variable in variables.values()
+    )
+    return (
+        f"Converted {where} to {directory}: {num_values:,} values. Head: "
+        f"{head}. Outputs differ from TensorFlow's by at most {gap:.2g}."
+    )
+
+
+def _write(
+    model: Any,
+    description: Description,
+    directory: str,
+    has_pooler: bool = True,
+    to: str = "openvino",
+    quantize: Callable[[str], None] | None = None,
+) -> float:
+    """Writes a model; returns how far its outputs differ from TensorFlow's.
+
+    The comparison is on random tokens. An interrupted call changes nothing.
+    Raises `InputError` if the directory cannot be written.
+    """
+    shapes = {name: [None, None] for name in text_schema(0)}
+    task, scale = description.task, None
+    if task is not None:
+        if task["kind"] == "choice":
+            shapes = {name: [None, None, None] for name in shapes}
+        deviation = task.pop("target_deviation", 1.0)
+        scale = (deviation, task.pop("target_mean", 0.0))
+    elif isinstance(model, PretrainingModel):
+        shapes["masked_lm_positions"] = [None, None]
+    names = list(shapes)
+    function = tf.function(
+        lambda *values: _outputs(
+            model, dict(zip(names, values, strict=True)), scale, has_pooler
+        ),
+        input_signature=[
+            tf.TensorSpec(shape, tf.int32, name)
+            for name, shape in shapes.items()
+        ],
+        autograph=False,
+    )
+    with files.replacing_directory(directory) as new:
+        write_network, make_engine = _TARGETS[to]
+        write_network(function, new)
+        make_new_engine = functools.partial(make_engine, new)
+        gap = _largest_difference(
+            function, make_new_engine, shapes, description.config
+        )
+        if quantize:
+            quantize(new)
+        config = description.config.to_json_string()
+        files.write_text(os.path.join(new, file_names.CONFIG), config)
+        description.write_beside(new)
+    return gap
+
+
+def _outputs(
+    model: Any,
+    batch: Tensors,
+    scale: tuple[float, float] | None,
+    has_pooler: bool,
+) -> Tensors:
+    """Returns the outputs of a batch.
+
+    `scale` is the deviation and the mean of a fine-tuned model's targets.
+    """
+    if scale is not None:
+        deviation, mean = scale
+        return {"logits": model(batch) * deviation + mean}
+    if isinstance(model, PretrainingModel):
+        return {"masked_lm_logits": model(batch).masked_lm_logits}
+    output = model(**batch)
+    outputs = {
+        openvino_engine.layer_name(number): vectors
+        for number, vectors in enumerate(output.encoder_outputs)
+    }
+    if has_pooler:
+        outputs["pooled_output"] = output.pooled_output
+    return outputs
+
+
+# {value of `--to`: writes a function to a directory, and makes its engine}
+_TARGETS: dict[str, tuple[Callable[[Any, str], None], Callable[..., Engine]]]
+_TARGETS = {
+    "openvino": (openvino.write_network, OpenVinoEngine),
+    "onnx": (onnx.write_network, onnx.make_engine),
+}
+
+
+def _largest_difference(
+    function: Any,
+    make_engine: Callable[[list[str]], Engine],
+    shapes: dict[str, Any],
+    config: BertConfig,
+) -> float:
+    length = min(config.max_position_embeddings, 32)
+    random = np.random.RandomState(0)
+    num_values = {
+        "input_ids": config.vocab_size,
+        "segment_ids": config.type_vocab_size,
+        "masked_lm_positions": length,
+    }
+    batch = {}
+    for name, shape in shapes.items():
+        size = (2,) * (len(shape) - 1) + (length,)
+        values = random.randint(0, num_values.get(name, 1), size, np.int32)
+        batch[name] = values
+    batch["input_mask"][...] = np.arange(length) < 3 * length // 4
+    expected = function(*map(tf.constant, batch.values()))
+    engine = make_engine(list(expected))
+    return max(
+        float(np.abs(values - expected[name].numpy()).max())
+        for name, values in zip(expected, engine(batch), strict=True)
+    )
