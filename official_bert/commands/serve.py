@@ -22,4 +22,5 @@ def main(options: Serve) -> None:
     options = options.resolve()
     from official_bert.inference import server
 
+    options.download_weights()
     server.run(options)

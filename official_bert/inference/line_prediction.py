@@ -15,13 +15,12 @@ from official_bert.errors import (
     quoted,
     suppress_broken_pipe,
 )
-from official_bert.inference import engine_choice
+from official_bert.inference import engine_choice, predictor
 from official_bert.inference.engine_choice import EngineChoice
 from official_bert.inference.masked_lm import FillMask, Scorer
 from official_bert.inference.predictor import Predictor
 from official_bert.io import files, json_files, progress, tables
 from official_bert.options import Predict
-from official_bert.sources import task_file
 from official_bert.tasks.task import Input, Task
 
 _READ_SIZE = 1 << 20  # Bytes of standard input.
@@ -40,23 +39,15 @@ class Item(NamedTuple):
 
 def load(options: Predict) -> Answerer:
     """Loads the model that the flags name."""
-    choice = EngineChoice(options.engine, options.precision, options.explain)
-    model_files, size = options.model_files, options.batch_size
-    if options.is_masked_lm:
-        model, tokenizer, engine = engine_choice.load_masked_lm(
-            model_files, choice
-        )
-        if options.score:
-            return Scorer(model, tokenizer, size, engine)
-        return FillMask(model, tokenizer, options.top_k, size, engine)
-    finetuned, engine = engine_choice.load_finetuned(
-        model_files, choice, options.model_dir
+    if not options.is_masked_lm:
+        return predictor.load(options, options.explain)
+    size = options.batch_size
+    model, tokenizer, engine = engine_choice.load_masked_lm(
+        options.model_files, EngineChoice(options.engine, options.precision)
     )
-    task = finetuned.task.with_predict_options(options)
-    finetuned = finetuned._replace(task=task)
-    return Predictor(
-        finetuned, batch_size=size, engine=engine, explain=options.explain
-    )
+    if options.score:
+        return Scorer(model, tokenizer, size, engine)
+    return FillMask(model, tokenizer, options.top_k, size, engine)
 
 
 def run(options: Predict) -> None:
@@ -71,8 +62,8 @@ def run(options: Predict) -> None:
     if is_finetuned and options.input_file != "-":
         # Errors in the first chunk do not wait for the import of TensorFlow.
         directory = str(options.model_dir)
-        task, _ = tasks.load(task_file.read(directory), directory)
-        task = task.with_predict_options(options)
+        task, _ = tasks.load(options.task, directory)
+        task = task.with_answer_options(options)
         remaining = read_chunks(task, options)
         first = [*itertools.islice(remaining, 1)]
         chunks = itertools.chain(first, remaining)
@@ -204,7 +195,27 @@ def _item(parser: Task | Answerer, options: Predict, line: Input) -> Item:
             f"{line.where}: must be an object, so that {options.output_file} "
             f"has columns. Received: {quoted(line.shown)}. Write a .jsonl file."
         )
-    return Item(parser.parse(line.value, line.where), line.shown)
+    try:
+        return Item(parser.parse(line.value, line.where), line.shown)
+    except InputError as error:
+        raise InputError(f"{error}{_advice(options, line.value)}") from error
+
+
+def _advice(options: Predict, value: Any) -> str:
+    """Returns flags that may help if the task does not accept a value."""
+    if options.is_masked_lm:
+        return ""
+    if options.resolved_format == "text":
+        return (
+            " Each line was read as one text. For pairs separated by a tab, "
+            "add --input_format=tsv; for JSON, --input_format=jsonl."
+        )
+    if options.resolved_format == "tsv" and isinstance(value, list):
+        return " If texts contain tabs, use --input_format=lines."
+    is_row = isinstance(value, dict) and options.text_a_column in value
+    if is_row and not options.text_b_column:
+        return " For pairs of texts, add --text_b_column."
+    return ""
 
 
 def _line_blocks(options: Predict) -> Iterator[Iterator[tuple[str, str]]]:

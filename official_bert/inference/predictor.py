@@ -11,9 +11,10 @@ import numpy as np
 from absl import logging
 
 from official_bert.errors import InputError, listed, quoted
-from official_bert.inference import explanations
+from official_bert.inference import engine_choice, explanations
+from official_bert.inference.engine_choice import EngineChoice
 from official_bert.io import files, frames
-from official_bert.options import Predict
+from official_bert.options import AnswerOptions, Predict
 from official_bert.sources import pretrained, task_file
 from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.tasks import engines
@@ -91,12 +92,10 @@ class Predictor:
         Raises:
             InputError: A file is missing or damaged.
         """
-        from official_bert.inference import engine_choice
-
         directory = os.fspath(output_dir)
         finetuned, loaded = engine_choice.load_finetuned(
             pretrained.run_files(directory),
-            engine_choice.EngineChoice(engine, precision, explain),
+            EngineChoice(engine, precision, explain),
             directory,
         )
         predictor = cls(
@@ -346,3 +345,18 @@ class Predictor:
                 "train with a larger one or, for texts with labels, with "
                 "--long_document=windows",
             )
+
+
+def load(options: AnswerOptions, explain: str | None = None) -> Predictor:
+    """Loads the fine-tuned model that the flags of a command name."""
+    choice = EngineChoice(options.engine, options.precision, explain)
+    finetuned, engine = engine_choice.load_finetuned(
+        options.model_files, choice, options.model_dir
+    )
+    task = finetuned.task.with_answer_options(options)
+    return Predictor(
+        finetuned._replace(task=task),
+        batch_size=options.batch_size,
+        engine=engine,
+        explain=explain,
+    )

@@ -23,6 +23,7 @@ import uvicorn
 from absl import logging
 
 from official_bert.errors import InputError, quoted
+from official_bert.inference import predictor
 from official_bert.inference.predictor import Predictor
 from official_bert.io import json_files, signals
 from official_bert.options import Serve
@@ -253,13 +254,7 @@ def run(options: Serve) -> None:
     Raises `InputError` if the address is in use or the model is invalid.
     """
     with listen(options.host, options.port) as listener:
-        predictor = Predictor.from_dir(
-            options.model_dir,
-            batch_size=options.batch_size,
-            engine=options.engine,
-            precision=options.precision,
-        )
-        server = Server(predictor, options)
+        server = Server(predictor.load(options), options)
         host = f"[{options.host}]" if ":" in options.host else options.host
         port = listener.getsockname()[1]
         logging.info(f"Serving at http://{host}:{port}/predict")

@@ -6,6 +6,7 @@ all other flags keep the original behavior. Creating options checks each value;
 anything slow is imported or started.
 """
 
+from official_bert.options.answers import AnswerOptions
 from official_bert.options.build_vocab import BuildVocab
 from official_bert.options.convert_checkpoint import ConvertCheckpoint
 from official_bert.options.create_pretraining_data import CreatePretrainingData

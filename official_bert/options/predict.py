@@ -1,65 +1,29 @@
 """Options of `predict.py`."""
 
-import contextlib
+import functools
 import sys
+from typing import Any
 
 from official_bert.errors import InputError
 from official_bert.io import json_files, tables
-from official_bert.options.checks import (
-    file_option,
-    label_numbers,
-    parsed_by,
-    require_outputs,
-)
-from official_bert.options.engine import EngineOptions
+from official_bert.options.answers import AnswerOptions
+from official_bert.options.checks import file_option, require_outputs
 from official_bert.options.flags import (
     choice,
-    option,
     optional,
     optional_path,
     positive,
     switch,
 )
-from official_bert.options.model_source import MODEL_FILES, ModelOptions
-from official_bert.sources import heads, task_file
-from official_bert.sources.formats.huggingface import files as huggingface_files
+from official_bert.sources import task_file
 
 # Methods of `--explain`; see `inference.explanations`.
 EXPLANATIONS = ("integrated_gradients", "occlusion")
 
 
-def parse_thresholds(value: str) -> list[tuple[str, float]]:
-    """Returns labels and thresholds; a number alone has the label "".
-
-    Raises `ValueError`, whose message ends a sentence, if they are malformed.
-    """
-    pairs = label_numbers(value)
-    if not pairs:
-        with contextlib.suppress(ValueError):
-            pairs = [("", float(value))]
-    are_probabilities = all(0 < number < 1 for _, number in pairs)
-    if not pairs or not are_probabilities or len(dict(pairs)) < len(pairs):
-        raise ValueError(
-            "must be a number between 0 and 1, or different labels with such "
-            "numbers, such as spam=0.2."
-        )
-    return pairs
-
-
-class Predict(ModelOptions, EngineOptions, heading="Model"):
+class Predict(AnswerOptions, heading="Model"):
     """Options of `predict.py`."""
 
-    model: str | None = optional_path(
-        "A run directory, or a model fine-tuned with transformers: a directory "
-        "or OWNER/NAME on the Hugging Face Hub. With --fill_mask or --score, a "
-        "pre-trained model (--model=list shows names); default: bert_tiny_demo."
-    )
-    model_dir: str | None = optional_path(
-        "The --output_dir of run_classifier.py, run_classifier_with_tfhub.py "
-        "or run_squad.py, or a model exported for OpenVINO; with --fill_mask "
-        "and --score, of run_pretraining.py.",
-        conflicts=MODEL_FILES,
-    )
     input_file: str = file_option(
         "The file to predict, one example per line. -: standard input.",
         "-",
@@ -71,13 +35,6 @@ class Predict(ModelOptions, EngineOptions, heading="Model"):
         "line, for taggers. auto: detected from the name and, for taggers, the "
         "content.",
         "auto|lines|text|tsv|csv|jsonl|conll",
-    )
-    text_a_column: str | None = optional(
-        "Column of the text: name or number. Default: as in training.",
-        alias="text_column",
-    )
-    text_b_column: str | None = optional(
-        "The column of the second text, for pairs.", needs="text_a_column"
     )
     has_header: bool | None = optional(
         "Whether the first line of tables names the columns. Default: as in "
@@ -96,12 +53,12 @@ class Predict(ModelOptions, EngineOptions, heading="Model"):
         "input|uncertainty",
         needs="output_file",
     )
-    batch_size: int = positive("Sequences per step.", 32)
     chunk_size: int = positive(
         "Examples that are read, sorted by length and predicted together.", 256
     )
     fill_mask: bool = switch(
-        "Predict each [MASK], with a pre-trained model.",
+        "Predict each [MASK], with a pre-trained model: a run directory, or "
+        "--model (--model=list shows names). Default: bert_tiny_demo.",
         conflicts=("score",),
         heading="Prediction and export",
     )
@@ -109,7 +66,8 @@ class Predict(ModelOptions, EngineOptions, heading="Model"):
         "With --fill_mask: predictions for each [MASK].", 5, needs="fill_mask"
     )
     score: bool = switch(
-        "Compute each text's pseudo-log-likelihood and perplexity."
+        "Compute each text's pseudo-log-likelihood and perplexity, with a "
+        "pre-trained model as for --fill_mask."
     )
     explain: str | None = optional(
         "Add a score for every word: how much it contributes to the answer. "
@@ -117,27 +75,6 @@ class Predict(ModelOptions, EngineOptions, heading="Model"):
         "occlusion: replaces each word by [MASK]; works with every engine.",
         choices=EXPLANATIONS,
         conflicts=("fill_mask", "score"),
-    )
-    calibrated: bool = option(
-        "Whether to use the temperature and the thresholds that training "
-        "fitted for your own texts.",
-        True,
-    )
-    threshold: str = option(
-        "Classifiers: predict a label from this probability on. A number for "
-        "all labels (several labels per text), or LABEL=T, such as spam=0.2. "
-        "Default: as fitted in training, otherwise 0.5.",
-        "",
-        check=parsed_by(parse_thresholds),
-    )
-    null_score_diff_threshold: float | None = optional(
-        'SQuAD 2.0: predict "no answer" if its score exceeds the score of the '
-        "best answer by more than this value. Default: as in training."
-    )
-    n_best_size: int | None = positive(
-        "SQuAD: show at most this many of the best answers. Default: all of "
-        "them, 20 unless training had another --n_best_size.",
-        None,
     )
 
     @property
@@ -180,31 +117,23 @@ class Predict(ModelOptions, EngineOptions, heading="Model"):
     def _check(self) -> None:
         super()._check()
         self._check_formats()
-        task = self._task()
-        self._check_columns(task)
-        decoding = task.get("decoding")
-        has_no_answers = isinstance(decoding, dict) and decoding.get(
-            "version_2_with_negative"
-        )
-        if self.is_set("null_score_diff_threshold") and not has_no_answers:
-            message = "needs a model for SQuAD 2.0. Omit it."
-            raise self.error("null_score_diff_threshold", message)
-        if self.is_set("n_best_size") and task.get("kind") != "squad":
-            message = "needs a model that answers questions. Omit it."
-            raise self.error("n_best_size", message)
-        self.require_classifier(task.get("kind"))
+        self._check_columns()
         if self.output_file:
             inputs = [self.input_file, *self.input_files()]
             require_outputs(self, "output_file", [self.output_file], inputs)
 
     def require_classifier(self, kind: object) -> None:
-        """Raises `InputError` if flags for classifiers are set for others."""
-        supported = {"calibrated": ["text"], "threshold": ["text"]}
-        supported["sort_by"] = ["text", "choice"]
-        for name, kinds in supported.items():
-            if self.is_set(name) and kind not in kinds:
-                message = f"is not supported by a model for {kind}. Omit it."
-                raise self.error(name, message)
+        """Also checks --sort_by, which choices support, too."""
+        super().require_classifier(kind)
+        self._require_kind("sort_by", kind, ["text", "choice"])
+
+    @functools.cached_property
+    def task(self) -> dict[str, Any]:
+        """The model's `task.json`, or only the kind of the task."""
+        if not self.is_masked_lm:
+            return super().task
+        self._require_masked_lm()
+        return {"kind": "masked LM"}
 
     def _check_formats(self) -> None:
         """Checks the formats of input and output, without the model."""
@@ -244,38 +173,6 @@ class Predict(ModelOptions, EngineOptions, heading="Model"):
                     f"{name.removesuffix('_file')} is closed."
                 )
 
-    def _task(self) -> dict[str, object]:
-        """Returns the model's `task.json`, or only the kind of the task."""
-        if self.is_masked_lm:
-            self._require_masked_lm()
-            return {"kind": "masked LM"}
-        if self.model_dir:
-            self._require_files(is_finetuned=True)
-            return task_file.read(self.model_dir)
-        if not self.model:
-            raise InputError(
-                "--model_dir must be given, or --model with a model that was "
-                "fine-tuned with transformers. To use a pre-trained model, add "
-                "--fill_mask or --score."
-            )
-        directory = self.model_files.init_checkpoint
-        if task := task_file.read_beside(directory):
-            self._require_files(is_finetuned=False)
-            return task
-        content = self.model_files.source.content
-        architecture = huggingface_files.architecture(directory, content)
-        head = heads.of_architecture(architecture)
-        if not (head and head.task):
-            message = (
-                "must be a fine-tuned model. Received: "
-                f"{architecture or 'a pre-trained model'}. Add "
-                "--fill_mask or --score for masked words, or fine-tune it with "
-                "run_classifier.py or run_squad.py and pass --model_dir."
-            )
-            raise self.error("model", message)
-        self._require_files(is_finetuned=False)
-        return {"kind": head.task}
-
     def _require_masked_lm(self) -> None:
         if self.model_dir and task_file.is_in(self.model_dir):
             raise InputError(
@@ -291,24 +188,22 @@ class Predict(ModelOptions, EngineOptions, heading="Model"):
                 "is a left-to-right model. Use another model."
             )
 
-    def _check_columns(self, task: dict[str, object]) -> None:
+    def _check_columns(self) -> None:
         """Raises `InputError` if table or CoNLL flags do not fit the task.
 
         Columns must be given by flags or known from training.
         """
-        kind, file_format = task.get("kind"), self.resolved_format
+        task, file_format = self.task, self.resolved_format
+        kind = task.get("kind")
         if file_format == "conll" and kind != "tagging":
             is_named = self.is_set("input_format")
             name = "input_format" if is_named else "input_file"
             message = f"needs a model that tags words, not a model for {kind}."
             raise self.error(name, message)
-        table_flags = ("text_a_column", "has_header")
-        needs_columns = list(filter(self.is_set, table_flags))
+        needs_columns = ["has_header"] * self.is_set("has_header")
         if self.reads_table and file_format != "tsv":
             needs_columns.append("input_file")
-        kinds = ["text"]
-        if not self.text_a_column:
-            kinds += ["choice", "squad"]
+        kinds = ["text", "choice", "squad"]
         if needs_columns and kind not in kinds:
             is_file = needs_columns[0] == "input_file"
             advice = "Use a .jsonl file." if is_file else "Omit it."

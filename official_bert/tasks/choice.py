@@ -242,29 +242,21 @@ class ChoiceTask(Task):
         shares = [1 / len(example.choices) for example in examples]
         return {"accuracy": float(np.mean(shares))}
 
-    def with_predict_options(self, options: Predict) -> "ChoiceTask":
-        if options.has_header is None:
-            return self
-        columns = self.columns._replace(has_header=options.has_header)
-        return dataclasses.replace(self, columns=columns)
-
     def read_inputs(self, options: Predict) -> Iterator[Input] | None:
         if not has_rows(options):
             return None
         columns = self.columns
         return table_inputs(
-            options, columns.required, has_header=columns.has_header
+            options, columns.required, trained_header=columns.has_header
         )
 
     def parse(self, value: Any, where: str) -> ChoiceExample:
         """Makes an example from an object with `columns` or default keys."""
         if not isinstance(value, dict):
-            is_json = isinstance(value, str) and value.startswith("{")
-            advice = " Use --input_format=jsonl." if is_json else ""
             raise InputError(
                 f"{where}: must be an object with {self.columns.context} or "
                 f"{self.columns.question}, and {self.columns.choices}. "
-                f"Received: {quoted(value)}.{advice}"
+                f"Received: {quoted(value)}."
             )
         renamed = {
             getattr(self.columns, name): value[name]

@@ -22,7 +22,7 @@ from official_bert.inputs import padding
 from official_bert.inputs.padding import Unpadded
 from official_bert.inputs.schemas import Schema
 from official_bert.io import files, json_files, tables
-from official_bert.options import Predict
+from official_bert.options import AnswerOptions, Predict
 from official_bert.runs import file_names
 from official_bert.sources import task_file
 from official_bert.sources.heads import NO_POOLING_HEAD, Head, PoolingHead
@@ -228,18 +228,18 @@ def table_inputs(
     options: Predict,
     names: Sequence[str],
     *,
-    has_header: bool,
+    trained_header: bool = True,
     flags: Mapping[str, str] = {},
 ) -> Iterator[Input]:
     """Yields the rows of a table of which the task parses the columns `names`.
 
     Without names, it parses all cells. Warns at the end if texts are empty.
     """
-    empty = []
+    empty, has_header = [], options.has_header
     for row in tables.read(
         options.input_file,
         options.resolved_format,
-        has_header=has_header,
+        has_header=trained_header if has_header is None else has_header,
         flags=flags,
     ):
         texts = {name: row.text(name) for name in names}
@@ -444,8 +444,8 @@ class Task(abc.ABC):
         """Returns the task for predicting with a model's tokenizer."""
         return self
 
-    def with_predict_options(self, options: Predict) -> "Task":
-        """Returns the task with values that flags of `predict.py` override."""
+    def with_answer_options(self, options: AnswerOptions) -> "Task":
+        """Returns the task with the values of flags that are set."""
         return self
 
     def read_inputs(self, options: Predict) -> Iterator[Input] | None:

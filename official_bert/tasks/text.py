@@ -12,8 +12,8 @@ from official_bert.errors import InputError, listed, quoted
 from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.metrics import classification, ranking, regression
-from official_bert.options import Predict
-from official_bert.options.predict import parse_thresholds
+from official_bert.options import AnswerOptions, Predict
+from official_bert.options.answers import parse_thresholds
 from official_bert.options.run_classifier import parse_class_weights
 from official_bert.sources.heads import Head
 from official_bert.tasks import calibration, documents, probabilities
@@ -453,7 +453,7 @@ class TextTask(Task):
             return self
         return dataclasses.replace(self, calibration=other.calibration)
 
-    def with_predict_options(self, options: Predict) -> "TextTask":
+    def with_answer_options(self, options: AnswerOptions) -> "TextTask":
         if self.task_type == "regression":
             options.require_classifier(self.task_type)
         columns = self.columns
@@ -461,13 +461,11 @@ class TextTask(Task):
             pair = (options.text_a_column, options.text_b_column)
             names = tuple(name for name in pair if name)
             columns = (columns or TextColumns(names))._replace(names=names)
-        if columns and options.has_header is not None:
-            columns = columns._replace(has_header=options.has_header)
         fitted = self.calibration if options.calibrated else NO_CALIBRATION
         task = dataclasses.replace(self, columns=columns, calibration=fitted)
         return task._with_threshold(options) if options.threshold else task
 
-    def _with_threshold(self, options: Predict) -> "TextTask":
+    def _with_threshold(self, options: AnswerOptions) -> "TextTask":
         """Returns the task with the thresholds of --threshold.
 
         Raises `InputError` if they do not fit the labels.
@@ -508,7 +506,9 @@ class TextTask(Task):
         flag_names = ("--text_column", "--text_b_column")
         names, has_header = self.columns
         flags = dict(zip(names, flag_names, strict=False))
-        return table_inputs(options, names, has_header=has_header, flags=flags)
+        return table_inputs(
+            options, names, trained_header=has_header, flags=flags
+        )
 
     @property
     def input_hint(self) -> str:
@@ -539,17 +539,11 @@ class TextTask(Task):
             )
         if self.is_pair not in (None, len(texts) == 2):
             expected = "one text"
-            advice = " If texts contain tabs, use --input_format=lines."
             if self.is_pair:
-                expected = "a pair of texts"
-                advice = (
-                    ' In Python and JSON, write ["text a", "text b"]. For '
-                    "tables, use --text_b_column. On standard input, separate "
-                    "the texts by a tab, and use --input_format=tsv."
-                )
+                expected = 'a pair of texts, ["text a", "text b"] in JSON'
             raise InputError(
                 f"{where}: must be {expected}, like the training data. "
-                f"Received: {quoted(value)}.{advice}"
+                f"Received: {quoted(value)}."
             )
         return TextExample(where, *texts)
 

@@ -70,6 +70,15 @@ def test_input_format_follows_from_the_file_name_or_the_flag(
         ("ab", "a.jsonl", '"good cat"', {}, ":1: .*good cat"),
         ("a", "a.jsonl", '["good", "cat"]', {}, ":1: .*'good', 'cat'"),
         ("a", "a.jsonl", '{"c": "good"}', {}, ":1: .*'c': 'good'"),
+        ("a", "-", "good\tcat\n", {"input_format": "tsv"}, ":1: .*=lines"),
+        ("ab", "a.txt", "good\tcat\n", {}, ":1: .*--input_format=tsv"),
+        (
+            "ab",
+            "a.jsonl",
+            '{"x": "good"}',
+            {"text_a_column": "x"},
+            ":1: .*pair of texts.* add --text_b_column",
+        ),
     ],
 )
 def test_invalid_line_is_named_and_the_output_file_is_unchanged(
@@ -290,7 +299,7 @@ WRONG = [
     (f"{TUNED} --output_file=TUNED/task.json", "--output_file=.*task.json"),
     (f"{TUNED} --output_file=TUNED/checkpoint", "--output_file=.*checkpoint"),
     (f"{TUNED} --output_file=TUNED/model.ckpt-3.index", "--output_file=.*ckpt"),
-    ("--model=PRE", "pretrained must be .*--fill_mask .* run_classifier.py"),
+    ("--model=PRE", "pretrained must be .* run_classifier.py .* --fill_mask"),
     ("--model=HF", "--model=HF must .* BertForMaskedLM. .*--score"),
     ("--model_dir=LTR --fill_mask", r"config\.json: .* left-to-right model"),
     (f"{TUNED} --input_format=xml", "--input_format=xml"),

@@ -13,7 +13,7 @@ import sys
 import pytest
 import yaml
 from packaging.requirements import Requirement
-from support import ROOT, tiny
+from support import ROOT, conversions, tiny
 from support.processes import started
 from support.run_outputs import read_json_lines
 
@@ -68,9 +68,9 @@ def exported(models, tmp_path_factory):
 
 
 @contextlib.contextmanager
-def serving(model_dir, *flags, without=("none",)):
+def serving(model, *flags, without=("none",)):
     """Yields the process of a server and its port."""
-    flags = (f"--model_dir={model_dir}", "--port=0", *flags)
+    flags = (f"--model={model}", "--port=0", *flags)
     code = ("-c", WITHOUT_MODULES, ",".join(without))
     options = {"stderr": subprocess.PIPE, "cwd": ROOT}
     with started(*code, *flags, **options) as process:
@@ -178,10 +178,24 @@ def test_run_directory_is_served_with_tensorflow(tuned):
     )
 
 
+@pytest.mark.slow
+def test_model_of_transformers_and_flags_of_answers_work_as_in_predict(folder):
+    conversions.released(folder / "a", "question_answering", 2)
+    model = str(conversions.to_hf(folder / "a", "question_answering"))
+    question = {"question": "a b", "context": "c d e f g"}
+    with serving(model, "--n_best_size=2") as (_, port):
+        client = Client("127.0.0.1", port, timeout=60)
+        [found] = client.predict(question)
+        client.close()
+    [expected] = Predictor.from_pretrained(model)([question])
+    assert found["answer"] == expected["answer"]
+    assert len(expected["n_best"]) > len(found["n_best"]) == 2
+
+
 def test_invalid_flag_is_an_error_before_the_model_is_loaded(
     tuned, monkeypatch
 ):
-    monkeypatch.setattr(server.Predictor, "from_dir", None)
+    monkeypatch.setattr(server.predictor, "load", None)
 
     def message(**flags):
         with pytest.raises(InputError) as error:
@@ -200,6 +214,10 @@ def test_invalid_flag_is_an_error_before_the_model_is_loaded(
         "assign requested address"
     )
     assert "must be an existing run directory" in message(model_dir="none")
+    assert "needs a model that answers questions" in message(n_best_size=2)
+    assert message(model_dir=None, model="bert_tiny_demo").endswith(
+        "For a pre-trained model, use predict.py with --fill_mask or --score."
+    )
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert message() == (
         "serve.py needs the package uvicorn. Run pip install -e '.[server]'."

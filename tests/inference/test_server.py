@@ -38,7 +38,9 @@ class Engine:
 
 @pytest.fixture(scope="module")
 def predictor(tmp_path_factory):
-    task = TextTask(task_type="classification", labels=("no", "yes"))
+    task = TextTask(
+        task_type="classification", labels=("no", "yes"), is_pair=False
+    )
     tokenizer = tiny.tokenizer(tmp_path_factory.mktemp("model"))
     return Predictor(FinetunedModel(task, None, tokenizer, 16), engine=Engine())
 
@@ -107,6 +109,16 @@ def test_invalid_body_gets_a_status_and_the_reason(port, body, status, message):
     assert (found, headers["Content-Type"]) == (status, "application/json")
     assert message in json.loads(content)["error"]
     assert len(predict(port, "good")) == 1
+
+
+def test_message_about_an_instance_advises_no_flag_of_another_command(port):
+    body = json.dumps({"instances": [["good", "cat"]]})
+    status, _, content = ask(port, body)
+    message = (
+        "instances[0]: must be one text, like the training data. Received: "
+        "['good', 'cat']."
+    )
+    assert (status, json.loads(content)) == (400, {"error": message})
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from official_bert.inputs.schemas import Schema
 from official_bert.io import files
 from official_bert.io.json_files import Amount, Count
 from official_bert.metrics import squad_metrics
-from official_bert.options import Predict, RunSquad
+from official_bert.options import AnswerOptions, Predict, RunSquad
 from official_bert.runs import file_names
 from official_bert.sources.heads import Head, PoolingHead
 from official_bert.tasks import task
@@ -215,7 +215,7 @@ class SquadTask(task.Task):
             elif files.exists(path):  # From an earlier run.
                 files.remove(path)
 
-    def with_predict_options(self, options: Predict) -> "SquadTask":
+    def with_answer_options(self, options: AnswerOptions) -> "SquadTask":
         decoding, threshold = self.decoding, options.null_score_diff_threshold
         if threshold is not None:
             decoding = decoding._replace(null_score_diff_threshold=threshold)
@@ -227,10 +227,7 @@ class SquadTask(task.Task):
         """Yields the rows of a table; None for JSON or pairs on each line."""
         if options.resolved_format != "csv" and not options.writes_csv:
             return None
-        columns, has_header = ("question", "context"), options.has_header
-        return task.table_inputs(
-            options, columns, has_header=has_header is not False
-        )
+        return task.table_inputs(options, ("question", "context"))
 
     def parse(self, value: Any, where: str) -> SquadExample:
         """Makes an example from an object or a list: question and context."""
@@ -239,13 +236,9 @@ class SquadTask(task.Task):
             texts = [value.get("question"), value.get("context")]
         is_pair = isinstance(texts, list) and len(texts) == 2
         if not is_pair or not all(isinstance(text, str) for text in texts):
-            advice = ""
-            if isinstance(value, str) and value[:1] in ("{", "["):
-                advice = " For JSON, add --input_format=jsonl."
             raise InputError(
                 f"{where}: must be a question and a context, as an object with "
-                "these keys or as a pair. Received: "
-                f"{quoted(value)}.{advice}"
+                f"these keys or as a pair. Received: {quoted(value)}."
             )
         question, context = texts
         return SquadExample(where, question, Paragraph(context))

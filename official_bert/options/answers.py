@@ -1,0 +1,148 @@
+"""The fine-tuned model of `predict.py` and `serve.py`, and its answers."""
+
+import contextlib
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from official_bert.errors import InputError
+from official_bert.options.checks import label_numbers, parsed_by
+from official_bert.options.engine import EngineOptions
+from official_bert.options.flags import (
+    option,
+    optional,
+    optional_path,
+    positive,
+)
+from official_bert.options.model_source import MODEL_FILES, ModelOptions
+from official_bert.sources import heads, task_file
+from official_bert.sources.formats.huggingface import files as huggingface_files
+
+_PRETRAINED = (
+    "For a pre-trained model, use predict.py with --fill_mask or --score."
+)
+
+
+def parse_thresholds(value: str) -> list[tuple[str, float]]:
+    """Returns labels and thresholds; a number alone has the label "".
+
+    Raises `ValueError`, whose message ends a sentence, if they are malformed.
+    """
+    pairs = label_numbers(value)
+    if not pairs:
+        with contextlib.suppress(ValueError):
+            pairs = [("", float(value))]
+    are_probabilities = all(0 < number < 1 for _, number in pairs)
+    if not pairs or not are_probabilities or len(dict(pairs)) < len(pairs):
+        raise ValueError(
+            "must be a number between 0 and 1, or different labels with such "
+            "numbers, such as spam=0.2."
+        )
+    return pairs
+
+
+class AnswerOptions(ModelOptions, EngineOptions, heading="Model"):
+    """A fine-tuned model, and how it answers."""
+
+    model: str | None = optional_path(
+        "A run directory, or a model fine-tuned with transformers: a directory "
+        "or OWNER/NAME on the Hugging Face Hub."
+    )
+    model_dir: str | None = optional_path(
+        "The --output_dir of run_classifier.py, run_classifier_with_tfhub.py "
+        "or run_squad.py, or a model exported for OpenVINO.",
+        conflicts=MODEL_FILES,
+    )
+    text_a_column: str | None = optional(
+        "Column of the text: name or number; in JSON, the key. Default: as in "
+        "training.",
+        alias="text_column",
+        heading="Data",
+    )
+    text_b_column: str | None = optional(
+        "The column of the second text, for pairs.", needs="text_a_column"
+    )
+    batch_size: int = positive(
+        "Sequences per step.", 32, heading="Prediction and export"
+    )
+    calibrated: bool = option(
+        "Whether to use the temperature and the thresholds that training "
+        "fitted for your own texts.",
+        True,
+    )
+    threshold: str = option(
+        "Classifiers: predict a label from this probability on. A number for "
+        "all labels (several labels per text), or LABEL=T, such as spam=0.2. "
+        "Default: as fitted in training, otherwise 0.5.",
+        "",
+        check=parsed_by(parse_thresholds),
+    )
+    null_score_diff_threshold: float | None = optional(
+        'SQuAD 2.0: predict "no answer" if its score exceeds the score of the '
+        "best answer by more than this value. Default: as in training."
+    )
+    n_best_size: int | None = positive(
+        "SQuAD: show at most this many of the best answers. Default: all of "
+        "them, 20 unless training had another --n_best_size.",
+        None,
+    )
+
+    def _check(self) -> None:
+        super()._check()
+        decoding = self.task.get("decoding")
+        has_no_answers = isinstance(decoding, dict) and decoding.get(
+            "version_2_with_negative"
+        )
+        if self.is_set("null_score_diff_threshold") and not has_no_answers:
+            message = "needs a model for SQuAD 2.0. Omit it."
+            raise self.error("null_score_diff_threshold", message)
+        kind = self.task.get("kind")
+        if self.is_set("n_best_size") and kind != "squad":
+            message = "needs a model that answers questions. Omit it."
+            raise self.error("n_best_size", message)
+        self._require_kind("text_a_column", kind, ["text"])
+        self.require_classifier(kind)
+
+    def require_classifier(self, kind: object) -> None:
+        """Raises `InputError` if flags for classifiers are set for others."""
+        for name in ("calibrated", "threshold"):
+            self._require_kind(name, kind, ["text"])
+
+    def _require_kind(
+        self, name: str, kind: object, supported: Sequence[str]
+    ) -> None:
+        if self.is_set(name) and kind not in supported:
+            message = f"is not supported by a model for {kind}. Omit it."
+            raise self.error(name, message)
+
+    @functools.cached_property
+    def task(self) -> dict[str, Any]:
+        """The model's `task.json`, or only the kind of the task.
+
+        Raises `InputError` if the model is not fine-tuned, or lacks a file.
+        """
+        if self.model_dir:
+            self._require_files(is_finetuned=True)
+            return task_file.read(self.model_dir)
+        if not self.model:
+            raise InputError(
+                "--model_dir must be given, or --model with a model that was "
+                f"fine-tuned with transformers. {_PRETRAINED}"
+            )
+        directory = self.model_files.init_checkpoint
+        if task := task_file.read_beside(directory):
+            self._require_files(is_finetuned=False)
+            return task
+        content = self.model_files.source.content
+        architecture = huggingface_files.architecture(directory, content)
+        head = heads.of_architecture(architecture)
+        if not (head and head.task):
+            message = (
+                "must be a fine-tuned model. Received: "
+                f"{architecture or 'a pre-trained model'}. Fine-tune it with "
+                "run_classifier.py or run_squad.py and pass --model_dir. "
+                f"{_PRETRAINED}"
+            )
+            raise self.error("model", message)
+        self._require_files(is_finetuned=False)
+        return {"kind": head.task}
