@@ -121,15 +121,8 @@ def print_metrics(
         title = f"{split}, {len(examples):,} examples"
         name = run.task.baseline_name
         reporting.print_metrics(title, metrics, baseline, name)
-        metric = run.task.main_metric
         reporting.warn_unless_better(
-            split,
-            metric,
-            metrics,
-            baseline,
-            run.options.more_steps,
-            suggests_weights=run.task.has_class_weights
-            and not run.options.is_set("class_weights"),
+            split, run.task, run.options, metrics, baseline
         )
 
 

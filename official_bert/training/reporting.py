@@ -16,7 +16,7 @@ from absl import logging
 from official_bert.errors import bullet_list, listed
 from official_bert.io import files
 from official_bert.io.rows import to_number
-from official_bert.options import RunClassifier, RunSquad
+from official_bert.options import FinetuningOptions, RunClassifier, RunSquad
 from official_bert.options.training import TrainingOptions
 from official_bert.runs import checkpoints, file_names
 from official_bert.runs.directory import RunDirectory
@@ -189,24 +189,29 @@ def warn_of_one_class(
 
 def warn_unless_better(
     split: str,
-    metric: str,
+    task: Task,
+    options: FinetuningOptions,
     metrics: Mapping[str, Any],
     baseline: Mapping[str, Any],
-    more_steps: str,
-    suggests_weights: bool = False,
 ) -> None:
-    """Warns if a metric of a model is not better than that of its baseline.
+    """Warns if the main metric of a model is not better than the baseline's.
 
-    `more_steps` are flags for the advice. If labels are rare, the advice is
-    class weights instead, if `suggests_weights`.
+    If labels are rare, more training is not the remedy.
     """
+    metric, more_steps = task.main_metric, options.more_steps
     if not (metric in baseline and metrics[metric] <= baseline[metric] < 1):
         return
     has_rare_labels = baseline.get("accuracy", 0.0) > MAX_SHARE_OF_LABEL
     has_rare_labels |= baseline.get("micro_f1") == 0.0
     advice = f"more steps{f' ({more_steps})' * bool(more_steps)}"
-    if suggests_weights and has_rare_labels:
+    if task.has_class_weights and has_rare_labels:
         advice = "--class_weights=balanced, because labels are rare,"
+        if options.is_set("class_weights"):
+            advice = (
+                "larger --class_weights for the rare labels, a lower "
+                "--threshold of predict.py (for two labels, or several per "
+                "text),"
+            )
     logging.warning(
         f"{split}: {metric} is not better than the baseline. Try {advice} or "
         "another --learning_rate (1e-4 to 3e-4 for small models, 2e-5 for "

@@ -178,33 +178,36 @@ def test_advice_for_rare_classes_is_weights_and_a_threshold(
     ],
 )
 def test_model_that_is_not_better_than_the_baseline_is_a_warning(
-    caplog, accuracy, baseline, warns
+    tmp_path, caplog, accuracy, baseline, warns
 ):
+    options = tiny.options(tmp_path, train_batch_size=8, num_train_epochs=3.0)
     metrics = {"accuracy": accuracy}
-    flag = "--train_batch_size=8"
-    reporting.warn_unless_better("dev", "accuracy", metrics, baseline, flag)
+    reporting.warn_unless_better("dev", text_task(), options, metrics, baseline)
     message = "dev: accuracy is not better than the baseline. Try more steps"
-    assert (f"{message} ({flag}) or" in caplog.text) == warns
+    assert (f"{message} (--num_train_ep" in caplog.text) == warns
 
 
 @pytest.mark.parametrize(
-    ("baseline", "suggests", "advises"),
+    ("baseline", "class_weights", "advice"),
     [
-        ({"macro_f1": 0.4, "accuracy": 0.9}, True, True),
-        ({"macro_f1": 0.4, "accuracy": 0.9}, False, False),
-        ({"macro_f1": 0.4, "accuracy": 0.6}, True, False),
-        ({"macro_f1": 0.4, "micro_f1": 0.0}, True, True),
+        ({"accuracy": 0.9}, "none", "--class_weights=balanced"),
+        ({"accuracy": 0.9}, "balanced", "larger --class_weights"),
+        ({"accuracy": 0.9}, "a=2", "larger --class_weights .* --threshold"),
+        ({"accuracy": 0.6}, "none", "more steps"),
+        ({"micro_f1": 0.0}, "none", "--class_weights=balanced"),
     ],
 )
 def test_advice_for_rare_labels_is_class_weights_and_not_more_steps(
-    caplog, baseline, suggests, advises
+    tmp_path, caplog, baseline, class_weights, advice
 ):
-    metrics = {"macro_f1": 0.4}
+    baseline["macro_f1"] = 0.4
+    options = tiny.options(tmp_path, class_weights=class_weights)
+    task = text_task(best_metric="macro_f1")
     reporting.warn_unless_better(
-        "dev", "macro_f1", metrics, baseline, "", suggests_weights=suggests
+        "dev", task, options, {"macro_f1": 0.4}, baseline
     )
-    assert ("Try --class_weights=balanced" in caplog.text) == advises
-    assert ("Try more steps" in caplog.text) != advises
+    assert re.search(f"Try {advice}", caplog.text)
+    assert ("more steps" in caplog.text) == (advice == "more steps")
 
 
 @pytest.mark.parametrize(
