@@ -31,7 +31,7 @@ from official_bert.tasks.task import Task
 def read_examples(directory: str) -> Any:
     """Returns the development set of a run."""
     task: Task
-    if RunDirectory(directory).read_record().command == RunSquad.command:
+    if RunDirectory(directory).record.command == RunSquad.command:
         task = squad_task.make(
             RunSquad(output_dir=directory, do_eval=True).resolve()
         )

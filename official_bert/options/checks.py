@@ -13,6 +13,7 @@ from official_bert.errors import missing_package
 from official_bert.io import files
 from official_bert.options.flags import Check, Options, option, path_option
 from official_bert.runs import file_names
+from official_bert.runs.directory import RunDirectory
 
 _CHECKPOINT_FILE = re.compile(
     r"checkpoint|.+\.(index|meta|resume\.json|data-\d+-of-\d+)"
@@ -113,7 +114,7 @@ def require_outputs(
 ) -> None:
     """Raises `InputError` unless the output files of an option can be written.
 
-    They must not replace each other, an input, or a file of a checkpoint.
+    They must not replace each other, an input, or a file of a run.
     """
     taken = {*map(os.path.realpath, inputs)}
     for output in outputs:
@@ -123,8 +124,13 @@ def require_outputs(
         if _CHECKPOINT_FILE.fullmatch(base):
             message = f"would overwrite a checkpoint: rename {base}."
             raise options.error(name, message)
-        if os.path.realpath(output) in taken:
-            message = f"names {output} twice or overwrites an input. Rename it."
+        run = RunDirectory(os.path.dirname(output))
+        of_run = [*run.files_of_model(), run.file(file_names.TRAIN_OPTIONS)]
+        if os.path.realpath(output) in {*taken, *map(os.path.realpath, of_run)}:
+            message = (
+                f"names {output} twice, or overwrites an input or a file of a "
+                "run. Rename it."
+            )
             raise options.error(name, message)
         taken.add(os.path.realpath(output))
         files.require_writable_file(output)

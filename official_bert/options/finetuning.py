@@ -189,7 +189,7 @@ class FinetuningOptions(
         directory = self.output_dir
         run = RunDirectory(directory)
         path = run.file(file_names.TRAIN_OPTIONS)
-        command, recorded, *_ = run.read_record()
+        command, recorded, *_ = run.record
         has_task = task_file.is_in(directory)
         is_of_module = has_task and command == self.module_command
         if not recorded or not (is_of_module or command == self.command):
@@ -339,7 +339,7 @@ class FinetuningOptions(
             message = f"needs task.json in {self.output_dir}. Add --do_train."
             raise self.error("do_export", message)
         trained = {
-            **RunDirectory(self.output_dir).read_record().options,
+            **RunDirectory(self.output_dir).record.options,
             **task_file.read(self.output_dir),
         }
         names = ("max_seq_length", "do_lower_case", *TokenizerOptions.fields())

@@ -94,7 +94,7 @@ class RunPretraining(TrainingOptions, heading="Data", common=False):
     def _earlier_options(self) -> dict[str, Any]:
         """Returns the config and the loss of the run to evaluate."""
         run = RunDirectory(self.output_dir)
-        recorded = run.read_record().options
+        recorded = run.record.options
         earlier = {k: v for k, v in recorded.items() if k == "nsp"}
         if run.has(file_names.CONFIG):
             earlier["bert_config_file"] = run.file(file_names.CONFIG)

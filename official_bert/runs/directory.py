@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import errno
+import functools
 import os
 import re
 import socket
@@ -44,8 +45,9 @@ class RunDirectory:
         """The directory of the checkpoint with the best evaluation."""
         return RunDirectory(self.file(file_names.BEST))
 
-    def read_record(self) -> RunRecord:
-        """Returns the record of the run; an empty one without the file.
+    @functools.cached_property
+    def record(self) -> RunRecord:
+        """The record of the run, read once; an empty one without the file.
 
         Raises `InputError` if `train_options.json` is invalid.
         """
@@ -55,13 +57,14 @@ class RunDirectory:
 
     def write_record(self, record: RunRecord) -> None:
         """Writes `train_options.json`."""
+        vars(self)["record"] = record
         path = self.file(file_names.TRAIN_OPTIONS)
         files.write_text(path, json_files.to_text(record._asdict()))
 
     @property
     def is_unfinished(self) -> bool:
         """Whether training has saved a checkpoint, but not after all steps."""
-        num_steps = self.read_record().num_train_steps or 0
+        num_steps = self.record.num_train_steps or 0
         return 0 <= self._last_step < num_steps
 
     @property
@@ -74,7 +77,7 @@ class RunDirectory:
         if os.path.basename(run.path) == file_names.BEST:
             run = RunDirectory(os.path.dirname(run.path) or ".")
         if run.is_unfinished:
-            step, num_steps = run._last_step, run.read_record().num_train_steps
+            step, num_steps = run._last_step, run.record.num_train_steps
             logging.warning(
                 f"{run.path}: the training was stopped at step {step} of "
                 f"{num_steps}. To finish it, run its command again"
@@ -82,24 +85,26 @@ class RunDirectory:
 
     def has_held_out(self) -> bool:
         """Whether the run wrote `file_names.HELD_OUT`."""
-        options = self.read_record().options
+        options = self.record.options
         has_own_file = options.get("train_file") and not options.get("dev_file")
         has_part = options.get("dev_share") or options.get("fold")
         return bool(has_own_file and has_part)
 
-    def variant_of_results(self, dev_file: str | None) -> str:
-        """Returns what distinguishes the results for a `--dev_file`.
+    def variant_of_results(self, split: str, path: str | None) -> str:
+        """Returns what distinguishes the results for a `dev` or `test` file.
 
         This is "" for the file that the run was trained with, and for its
-        held-out examples: `EVAL_RESULTS` has their results.
+        held-out examples: their results have names without a variant.
         """
-        options = self.read_record().options
-        own_file = options.get("dev_file") or self.file(file_names.HELD_OUT)
-        if not (dev_file and options):
+        options = self.record.options
+        own_path = options.get(f"{split}_file")
+        if split == "dev":
+            own_path = own_path or self.file(file_names.HELD_OUT)
+        if not (path and options):
             return ""
-        if os.path.realpath(dev_file) == os.path.realpath(own_file):
+        if own_path and os.path.realpath(path) == os.path.realpath(own_path):
             return ""
-        return file_names.variant(dev_file)
+        return file_names.variant(path)
 
     def checkpoint_names(self) -> list[str]:
         """Returns the names in the list of checkpoints, the newest last.

@@ -265,7 +265,7 @@ class OwnTexts(OwnData):
         recognizes the training file, by its fingerprint.
         """
         if not self.options.do_train and split == "dev":
-            record = RunDirectory(self.options.output_dir).read_record()
+            record = RunDirectory(self.options.output_dir).record
             trained_on = record.fingerprints.get("training data", [])
             for path in self.paths(split):
                 if files.fingerprint(path) in trained_on:
@@ -490,7 +490,7 @@ class OwnTexts(OwnData):
             return columns
         label_file = self.options.label_file
         if not (label_file or self.options.do_train):
-            record = RunDirectory(self.options.output_dir).read_record()
+            record = RunDirectory(self.options.output_dir).record
             label_file = record.options.get("label_file")
         defaults = label_vectors.default_names(len(labels))
         return labels if label_file or labels == defaults else ()

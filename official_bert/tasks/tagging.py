@@ -307,7 +307,8 @@ class TaggingTask(Task):
     ) -> None:
         """Writes `test_predictions.txt`: the data and a column of answers."""
         tags = [answer.tags for answer in answers]
-        text = self.data.predictions_text(split, examples, tags)
+        name, *_ = split.split("_")  # Without the variant.
+        text = self.data.predictions_text(name, examples, tags)
         path = os.path.join(directory, file_names.predictions(split, "txt"))
         files.write_text(path, text)
 

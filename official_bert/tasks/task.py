@@ -233,7 +233,8 @@ def table_inputs(
 ) -> Iterator[Input]:
     """Yields the rows of a table of which the task parses the columns `names`.
 
-    Without names, it parses all cells. Warns at the end if texts are empty.
+    Without names, it parses all cells. `trained_header` says whether the tables
+    of the training had a header. Warns at the end if texts are empty.
     """
     empty, has_header = [], options.has_header
     for row in tables.read(
@@ -431,6 +432,7 @@ class Task(abc.ABC):
     ) -> None:
         """Writes a line of scores per answer, and `DataSet.predictions_file`.
 
+        `split` gives the names of the files, and may end with their variant.
         Tagging and SQuAD override this, and write other files.
         """
         lines = ("\t".join(map(str, scores)) + "\n" for scores in answers)

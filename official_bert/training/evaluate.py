@@ -11,7 +11,6 @@ from absl import logging
 from official_bert import tasks
 from official_bert.io import files, json_files
 from official_bert.runs import file_names
-from official_bert.runs.directory import RunDirectory
 from official_bert.sources import task_file
 from official_bert.tasks import record_files
 from official_bert.tasks.task import Calibrated
@@ -59,7 +58,7 @@ def _calibrate(
     """
     options, directory = run.options, run.options.output_dir
     has_own_data = getattr(options, "train_file", None)
-    is_other = _variant(run) or RunDirectory(directory).is_unfinished
+    is_other = _variant(run) or run.run_directory.is_unfinished
     if not has_own_data or is_other or not task_file.is_in(directory):
         return _calibrated(run, examples, answers)
     result = run.task.calibrate(examples, answers, fits=True)
@@ -79,9 +78,9 @@ def _calibrated(
     return task.calibrate(examples, answers, fits=False)
 
 
-def _variant(run: "FinetuningRun") -> str:
-    dev_file = getattr(run.options, "dev_file", None)
-    return RunDirectory(run.options.output_dir).variant_of_results(dev_file)
+def _variant(run: "FinetuningRun", split: str = "dev") -> str:
+    path = getattr(run.options, f"{split}_file", None)
+    return run.run_directory.variant_of_results(split, path)
 
 
 def write_results(run: "FinetuningRun", global_step: int) -> None:
@@ -128,14 +127,20 @@ def print_metrics(
 
 def predict(run: "FinetuningRun") -> None:
     """Predicts all test sets and writes the task's prediction files."""
+    if variant := _variant(run, "test"):
+        logging.info(
+            "Another file than that of the run is predicted. The names of its "
+            f"results contain {variant}"
+        )
     for split in run.task.data.splits("test"):
         examples = run.examples[split]
         answers, _ = _run_model(run, "test", split, run.directory)
         metrics = run.task.metrics(examples, answers)
         task, answers, calibrated = _calibrated(run, examples, answers)
         metrics |= calibrated
-        task.write_predictions(run.directory, split, examples, answers)
-        results_name = split.replace("test", file_names.PREDICT_RESULTS)
+        named = split + variant
+        task.write_predictions(run.directory, named, examples, answers)
+        results_name = named.replace("test", file_names.PREDICT_RESULTS, 1)
         for name in run.task.data.results_names(results_name):
             path = os.path.join(run.directory, f"{name}.json")
             if metrics:

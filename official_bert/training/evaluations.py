@@ -112,7 +112,7 @@ class Evaluations:
                 f"{best_step}"
             )
             if self._run.options.is_chief:
-                record = self._directory.read_record()
+                record = self._directory.record
                 record = record._replace(num_train_steps=step)
                 self._directory.write_record(record)
         return stops

@@ -82,6 +82,11 @@ class FinetuningRun:
         return self.options.early_stopping
 
     @functools.cached_property
+    def run_directory(self) -> RunDirectory:
+        """The `output_dir`; its record is read after training."""
+        return RunDirectory(self.options.output_dir)
+
+    @functools.cached_property
     def forwards(self) -> dict[str, Forward]:
         """{"dev" or "test": the model}, each compiled when it is first used."""
         options = self.options
@@ -348,7 +353,7 @@ def _warn_of_untrained_positions(checkpoint: str, max_seq_length: int) -> None:
     path = checkpoint_paths.beside(checkpoint, file_names.TRAIN_OPTIONS)
     if not path:
         return
-    trained = RunDirectory(os.path.dirname(path)).read_record().options
+    trained = RunDirectory(os.path.dirname(path)).record.options
     length = trained.get("max_seq_length")
     is_from_scratch = "nsp" in trained and not trained.get("init_checkpoint")
     is_shorter = isinstance(length, int) and length < max_seq_length

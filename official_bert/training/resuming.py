@@ -171,7 +171,7 @@ def _require_same_run(
     data_files: Mapping[str, Sequence[str]],
 ) -> None:
     """Raises `InputError` if the resumed run had other options or data."""
-    record = RunDirectory(options.output_dir).read_record()
+    record = RunDirectory(options.output_dir).record
     command = record.command or options.command
     if command != options.command:
         raise InputError(
@@ -195,7 +195,7 @@ def require_same_steps(options: TrainingOptions, done: str) -> None:
 
     `done` is "N of N" steps.
     """
-    record = RunDirectory(options.output_dir).read_record()
+    record = RunDirectory(options.output_dir).record
     names = options.names(on_resume="if_steps_left")
     changes = changed_options(record, options, names)
     problem = (

@@ -146,11 +146,13 @@ def _copy_records(runs: Runs, options: RunClassifier) -> None:
 
 
 def _has_predicted(options: RunClassifier) -> bool:
-    names = files.list_directory(options.output_dir)
+    run = RunDirectory(options.output_dir)
+    variant = run.variant_of_results("test", options.test_file)
+    splits = [s + variant for s in tasks.get(options).data.splits("test")]
     return all(
-        file_names.scores(split) in names
-        or file_names.predictions(split, "txt") in names
-        for split in tasks.get(options).data.splits("test")
+        run.has(file_names.scores(split))
+        or run.has(file_names.predictions(split, "txt"))
+        for split in splits
     )
 
 
@@ -171,7 +173,7 @@ def require_same_run(
     task: Task, options: RunClassifier, names: Sequence[str]
 ) -> None:
     """Raises `InputError` if an earlier run had other named flags or data."""
-    record = RunDirectory(options.output_dir).read_record()
+    record = RunDirectory(options.output_dir).record
     changes = resuming.changed_options(record, options, names)
     data_files = finetune.data_files(task, options)
     changes += record.changed_files(

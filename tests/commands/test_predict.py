@@ -243,6 +243,7 @@ def test_huggingface_model_gives_the_answers_of_the_converted_one(
 FILES = "--score --bert_config_file=PRE/bert_config.json"
 VOCABULARY = f"{FILES} --vocab_file=PRE/vocab.txt"
 CASED = "cased_L-12_H-768_A-12"
+HELD_OUT = '{"options": {"train_file": "a", "fold": "1of2"}}'
 TAGGER = '{"kind": "tagging"}'
 LEFT_TO_RIGHT = '{"is_left_to_right": true, "vocab_size": 9}'
 HF_CONFIG = '{"architectures": ["BertForMaskedLM"], "model_type": "bert"}'
@@ -252,6 +253,8 @@ FOLDER = {
     "TAGS/bert_config.json": TAGGER,
     "TAGS/vocab.txt": "a",
     "SWEEP/sweep.tsv": "",
+    "run/dev.jsonl": "",
+    "run/train_options.json": HELD_OUT,
     "LTR/bert_config.json": LEFT_TO_RIGHT,
     "LTR/vocab.txt": "a",
     "HF/config.json": HF_CONFIG,
@@ -297,6 +300,7 @@ WRONG = [
     (f"{TUNED} --input_file=a.txt --output_file=./a.txt", "=./a.txt"),
     (f"{TUNED} --output_file=TUNED/vocab.txt", "--output_file=.*vocab.txt"),
     (f"{TUNED} --output_file=TUNED/task.json", "--output_file=.*task.json"),
+    (f"{TUNED} --output_file=run/dev.jsonl", "=run/.* overwrites .* of a run"),
     (f"{TUNED} --output_file=TUNED/checkpoint", "--output_file=.*checkpoint"),
     (f"{TUNED} --output_file=TUNED/model.ckpt-3.index", "--output_file=.*ckpt"),
     ("--model=PRE", "pretrained must be .* run_classifier.py .* --fill_mask"),

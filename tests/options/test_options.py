@@ -345,4 +345,4 @@ def test_value_of_another_type_in_a_run_directory_is_an_error_unless_given(
 def test_record_of_another_form_in_a_run_directory_is_an_error(record):
     write_train_options(**record)
     with pytest.raises(InputError, match=r"train_options\.json: `options`"):
-        RunDirectory(".").read_record()
+        _ = RunDirectory(".").record

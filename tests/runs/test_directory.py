@@ -141,18 +141,22 @@ def test_overwriting_removes_only_what_a_training_run_wrote(
 
 
 @pytest.mark.parametrize(
-    ("recorded", "dev_file", "variant"),
+    ("recorded", "split", "path", "variant"),
     [
-        ({"train_file": "a.csv"}, None, ""),
-        ({"train_file": "a.csv"}, "out/../out/dev.jsonl", ""),
-        ({"train_file": "a.csv", "dev_file": "d/b.csv"}, "d/b.csv", ""),
-        ({"train_file": "a.csv", "dev_file": "b.csv"}, "d/b.csv", "_b"),
-        ({"train_file": "a.csv"}, "d/höhe 2-b.v1.csv.gz", "_höhe_2_b"),
-        ({}, "b.csv", ""),  # No run: the results of a model of another format.
+        ({"train_file": "a.csv"}, "dev", None, ""),
+        ({"train_file": "a.csv"}, "dev", "out/../out/dev.jsonl", ""),
+        ({"dev_file": "d/b.csv"}, "dev", "d/b.csv", ""),
+        ({"dev_file": "b.csv"}, "dev", "d/b.csv", "_b"),
+        ({"train_file": "a.csv"}, "dev", "d/höhe 2-b.v1.csv.gz", "_höhe_2_b"),
+        # No run: the results of a model of another format.
+        ({}, "dev", "b.csv", ""),
+        ({"test_file": "d/b.csv"}, "test", "d/b.csv", ""),
+        ({"test_file": "b.csv"}, "test", "d/b.csv", "_b"),
+        ({"train_file": "a.csv"}, "test", "out/dev.jsonl", "_dev"),
     ],
 )
 def test_results_of_other_files_than_those_of_the_run_have_their_own_names(
-    tmp_path, monkeypatch, recorded, dev_file, variant
+    tmp_path, monkeypatch, recorded, split, path, variant
 ):
     monkeypatch.chdir(tmp_path)
     run = RunDirectory("out")
@@ -160,7 +164,8 @@ def test_results_of_other_files_than_those_of_the_run_have_their_own_names(
     if recorded:
         record = json.dumps({"options": recorded})
         (tmp_path / "out" / "train_options.json").write_text(record)
-    assert run.variant_of_results(dev_file) == variant
+    assert run.variant_of_results(split, path) == variant
     (tmp_path / "out" / f"eval_results{variant}.json").touch()
     (tmp_path / "out" / f"dev_errors{variant}.csv").touch()
-    assert len(run.result_names()) == 2
+    (tmp_path / "out" / f"test_results{variant}.tsv").touch()
+    assert len(run.result_names()) == 3

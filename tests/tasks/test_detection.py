@@ -388,7 +388,10 @@ def test_two_commands_train_and_predict(tmp_path, capsys, monkeypatch):
     line = f"--test_file=new.csv --output_dir={output}"
     (tmp_path / "new.csv").write_text("id,text,mood\n1,good cat,\n")
     run_classifier.main(command_lines.parse(RunClassifier, line))
-    assert len((output / "test_results.tsv").read_text().splitlines()) == 1
+    assert len((output / "test_results_new.tsv").read_text().splitlines()) == 1
+    predicted = (output / "test_new_predictions.tsv").read_text().splitlines()
+    assert len(predicted) == 2  # With the header.
+    assert not (output / "test_results.tsv").exists()
     with pytest.raises(InputError, match="typo must contain a fine-tuned mod"):
         command_lines.parse(RunClassifier, "--do_eval --output_dir=typo")
 

@@ -328,8 +328,9 @@ def test_test_file_may_lack_tags_and_gets_a_file_of_predictions(tmp_path):
     assert [s.tags for s in examples] == [None]
     answers = [Tags(["B-X", "O"], [0.5, 0.5])]
     task.write_predictions(str(tmp_path), "test", examples, answers)
-    found = (tmp_path / "test_predictions.txt").read_text()
-    assert found == "a\tB-X\nb\tO\n"
+    task.write_predictions(str(tmp_path), "test_other", examples, answers)
+    for name in ("test_predictions.txt", "test_other_predictions.txt"):
+        assert (tmp_path / name).read_text() == "a\tB-X\nb\tO\n"
 
 
 @pytest.mark.parametrize("ending", ["txt", "jsonl"])

@@ -47,7 +47,7 @@ def test_best_metric_is_saved_and_lower_loss_decides_between_equal_ones(
         evaluations.evaluate(step)
         stops.append(evaluations.stops_early(step))
     assert stops == [False, False, best == 2]
-    last_step = RunDirectory(str(tmp_path)).read_record().num_train_steps
+    last_step = RunDirectory(str(tmp_path)).record.num_train_steps
     assert last_step == (3 if best == 2 else None)
     latest = checkpoints.latest(str(tmp_path / "best"))
     assert latest == str(tmp_path / "best" / f"model.ckpt-{best}")
