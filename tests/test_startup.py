@@ -49,6 +49,23 @@ def test_slow_import_is_found(tmp_path):
             "--text_column must be given",
         ),
         (
+            "run_classifier.py",
+            [
+                *("--train_file=tags.txt", "--dev_file=bad.txt"),
+                *("--task_name=ner", "--output_dir=o"),
+                "--model=bert_tiny_demo",
+            ],
+            "bad.txt:2: all lines must have 2 columns",
+        ),
+        (
+            "run_squad.py",
+            [
+                *("--do_predict", "--predict_file=bad.jsonl"),
+                *("--output_dir=o", "--model=bert_tiny_demo"),
+            ],
+            "bad.jsonl:",
+        ),
+        (
             "predict.py",
             ["--model_dir=tuned", "--input_file=bad.jsonl"],
             "bad.jsonl:2: must be a text",
@@ -59,6 +76,8 @@ def test_errors_in_the_data_do_not_wait_for_tensorflow(
     tmp_path, command, arguments, message
 ):
     (tmp_path / "t.csv").write_text("a,b\nthe cat,the dog\na b,c d\n")
+    (tmp_path / "tags.txt").write_text("Ada B-X\nsees O\n\nBob B-X\n")
+    (tmp_path / "bad.txt").write_text("Ada B-X\nsees\n")
     (tmp_path / "bad.jsonl").write_text('"good"\n7\n')
     task = TextTask(task_type="classification", labels=("no", "yes"))
     tiny.save_finetuned(tmp_path / "tuned", task)

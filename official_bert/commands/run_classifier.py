@@ -34,16 +34,15 @@ def main(options: RunClassifier) -> str:
 
     Returns the directory of the model; of the best one with --sweep.
     """
-    # First, so that errors in the data do not wait for TensorFlow.
     options, rows = resolve(options)
-    with cli.quiet_imports():
-        from official_bert.export import serving
-        from official_bert.inference import trained_models
-
     task, directory = None, options.output_dir
     if options.used_splits:
         task, directory = run(options, rows)
     if options.do_export:
+        with cli.quiet_imports():
+            from official_bert.export import serving
+            from official_bert.inference import trained_models
+
         finetuned = trained_models.load_finetuned(options.output_dir)
         serving.export_run(finetuned, options, task)
     return directory
@@ -65,15 +64,19 @@ def resolve(options: _Options) -> tuple[_Options, Sequence[Row]]:
 def run(options: RunClassifier, rows: Sequence[Row]) -> tuple["Task", str]:
     """Fine-tunes once or, with --sweep, with all combinations of values.
 
-    With --folds, a model for each fold is fine-tuned before. Returns the task,
-    with its data, and the directory of the (best) model.
+    With --folds, a model for each fold is fine-tuned before. The data is read
+    first, so that its errors do not wait for TensorFlow. Returns the task, with
+    its data, and the directory of the (best) model.
     """
+    from official_bert import tasks
+
+    task = tasks.get(options, rows)
+    # The runs of a sweep may have other data.
+    examples = None if options.sweep else task.data.read_early(options)
     with cli.quiet_imports():
-        from official_bert import tasks
         from official_bert.inference import teacher
         from official_bert.training import finetune, folds, reporting, sweep
 
-    task = tasks.get(options, rows)
     if options.teacher and options.do_train:
         task = teacher.with_teacher(task, options)
     options.download_weights()  # TF Hub modules contain theirs.
@@ -81,6 +84,6 @@ def run(options: RunClassifier, rows: Sequence[Row]) -> tuple["Task", str]:
         return task, sweep.run(task, options)
     if options.folds:
         task = folds.run(task, options, rows)
-    finetune.finetune(task, options)
+    finetune.finetune(task, options, examples)
     reporting.print_next_command(task, options)
     return task, options.output_dir

@@ -17,17 +17,20 @@ from official_bert.options import RunSquad, cli
 def main(options: RunSquad) -> None:
     """Trains, evaluates, predicts and exports, as requested by the flags."""
     options = options.resolve()
+    from official_bert.tasks.squad import task as squad_task
+
+    task, examples = None, None
+    if options.used_splits:
+        task = squad_task.make(options)
+        examples = task.data.read_early(options)
     with cli.quiet_imports():
         from official_bert.export import serving
         from official_bert.inference import trained_models
-        from official_bert.tasks.squad import task as squad_task
         from official_bert.training import finetune, reporting
 
-    task = None
-    if options.used_splits:
+    if task:
         options.download_weights()
-        task = squad_task.make(options)
-        finetune.finetune(task, options)
+        finetune.finetune(task, options, examples)
         reporting.print_next_command(task, options)
     if options.do_export:
         trained = trained_models.load_finetuned(options.output_dir)

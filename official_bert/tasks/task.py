@@ -17,12 +17,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from absl import logging
 
-from official_bert.errors import listed
+from official_bert.errors import InputError, listed
 from official_bert.inputs import padding
 from official_bert.inputs.padding import Unpadded
 from official_bert.inputs.schemas import Schema
 from official_bert.io import files, json_files, tables
-from official_bert.options import AnswerOptions, Predict
+from official_bert.options import AnswerOptions, FinetuningOptions, Predict
 from official_bert.runs import file_names
 from official_bert.sources import task_file
 from official_bert.sources.heads import NO_POOLING_HEAD, Head, PoolingHead
@@ -88,6 +88,21 @@ class DataSet(abc.ABC):
         """Returns {split: its examples} of all splits of some modes."""
         names = (split for mode in modes for split in self.splits(mode))
         return {split: self.read(split) for split in names}
+
+    def read_early(
+        self, options: FinetuningOptions
+    ) -> dict[str, Examples] | None:
+        """Reads the used splits before TensorFlow is imported.
+
+        Returns None if they are invalid and `output_dir` has a model: they may
+        be those of another task, which a comparison with that model reports.
+        """
+        try:
+            return self.read_all(options.used_splits)
+        except InputError:
+            if not task_file.is_in(options.output_dir):
+                raise
+            return None
 
     def held_out_files(self) -> dict[str, str]:
         """Returns {name: text} of examples held out of the training data."""

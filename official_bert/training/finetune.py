@@ -232,10 +232,18 @@ class FinetuningRun:
         return texts | self.task.data.held_out_files()
 
 
-def finetune(task: Task, options: FinetuningOptions) -> None:
-    """Trains, evaluates and predicts, as set by the options."""
+def finetune(
+    task: Task,
+    options: FinetuningOptions,
+    examples: dict[str, Sequence[Any]] | None,
+) -> None:
+    """Trains, evaluates and predicts, as set by the options.
+
+    `examples` is {split: its examples} of the used splits. If None, they are
+    read after the comparison with an earlier run.
+    """
     with run_context(options):
-        run = prepare(task, options)
+        run = prepare(task, options, examples)
         if options.do_train:
             fit(run)
             # The chief may still be writing the last checkpoint.
@@ -257,8 +265,12 @@ def _evaluate_and_predict(run: FinetuningRun) -> None:
         evaluate.predict(run)
 
 
-def prepare(task: Task, options: FinetuningOptions) -> FinetuningRun:
-    """Checks options and files, reads the data and builds the model."""
+def prepare(
+    task: Task,
+    options: FinetuningOptions,
+    examples: dict[str, Sequence[Any]] | None,
+) -> FinetuningRun:
+    """Checks options and files, and builds the model."""
     bert = None
     if isinstance(options, RunClassifierWithTfhub):
         bert, options = _load_module(options)
@@ -273,7 +285,8 @@ def prepare(task: Task, options: FinetuningOptions) -> FinetuningRun:
     )
     # After the checks, which need no devices or other hosts.
     strategy = distribution.choose_strategy(options)
-    examples = task.data.read_all(options.used_splits)
+    if examples is None:
+        examples = task.data.read_all(options.used_splits)
     _require_best_metric(task, options, examples)
     files.make_directory(options.output_dir)
     checkpointing.set_seed(options.seed)
