@@ -1,5 +1,6 @@
 """`--sweep`: the values of the flags that a sweep varies."""
 
+import re
 import typing
 from collections.abc import Iterator
 from typing import Any
@@ -11,13 +12,16 @@ from official_bert.options.flags import Options, plain_type
 def parse(sweep: str, options_class: type[Options]) -> dict[str, list[Any]]:
     """Returns {flag: its values} of a sweep.
 
-    `sweep` is a value such as `learning_rate=5e-5,3e-5;seed=1..5`. Raises
-    `InputError` if a flag cannot be varied, or a value has the wrong type.
+    `sweep` is a value such as `learning_rate=5e-5,3e-5;seed=1..5`. Values in
+    double quotes may contain commas and semicolons. Raises `InputError` if a
+    flag cannot be varied, or a value has the wrong type.
     """
+    if sweep.count('"') % 2:
+        raise InputError(f"--sweep: {sweep!r} lacks a closing double quote.")
     types = typing.get_type_hints(options_class)
     names = options_class.names(in_sweep=True)
     values: dict[str, list[Any]] = {}
-    for part in filter(None, sweep.split(";")):
+    for part in filter(None, _split(sweep, ";")):
         name, equals, texts = part.strip().partition("=")
         if name == "model":
             raise InputError(
@@ -44,8 +48,14 @@ def parse(sweep: str, options_class: type[Options]) -> dict[str, list[Any]]:
     return values
 
 
+def _split(text: str, separator: str) -> list[str]:
+    """Splits a text at the separators that are not in double quotes."""
+    return re.split(f'{separator}(?=(?:[^"]*"[^"]*")*[^"]*$)', text)
+
+
 def _parse_values(name: str, texts: str, kind: Any) -> Iterator[Any]:
-    for text in texts.split(","):
+    for quoted in _split(texts, ","):
+        text = quoted.strip('"')
         first, dots, last = text.partition("..")
         try:
             if dots and kind is int:

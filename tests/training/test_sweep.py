@@ -115,9 +115,20 @@ def test_combinations_parse_values_by_the_type_of_the_flag(options):
     ]
 
 
+def test_values_in_quotes_may_contain_separators(options):
+    text = 'class_weights="a=2,b;c=3",balanced,"x=1";seed="1..2"'
+    options = dataclasses.replace(options, sweep=text)
+    assert list(sweep.combinations(options)) == [
+        {"class_weights": value, "seed": seed}
+        for value in ("a=2,b;c=3", "balanced", "x=1")
+        for seed in (1, 2)
+    ]
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
+        ('class_weights="a=2,b=3', "lacks a closing double quote"),
         ("rate=1", "'rate=1'"),
         ("seed", "'seed'"),
         ("output_dir=a,b", "'output_dir=a,b'"),
