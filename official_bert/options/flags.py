@@ -63,6 +63,8 @@ POLICY: dict[str, Any] = {
     "with_module": True,
     # Whether --help lists it; --help=all lists all.
     "common": True,
+    # The losses of the tasks that support it, such as "classification tags".
+    "losses": "",
 }
 
 # What a value of each type is, for error messages.

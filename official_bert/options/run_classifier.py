@@ -169,6 +169,7 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         "For texts longer than --max_seq_length: use the beginning, the "
         "beginning and the end, or overlapping windows of the whole text.",
         "truncate_tail|head_tail|windows",
+        losses="classification multilabel regression choices",
     )
     window_stride: int = non_negative(
         "Tokens between the starts of two windows; 0: half a window.", 0
@@ -256,22 +257,26 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         "none",
         check=parsed_by(parse_class_weights),
         heading="Training",
+        losses="classification multilabel",
     )
     label_smoothing: float = option(
         "The share of each label's target probability that is spread evenly "
         "over all labels, such as 0.1. Not in regression.",
         0.0,
         between=(0, 0.5),
+        losses="classification multilabel choices tags",
     )
     weight_column: str | None = optional(
         "Own texts: column of the weights of the training examples in the "
-        "loss, numbers of at least 0."
+        "loss, numbers of at least 0.",
+        losses="classification multilabel regression",
     )
     teacher: str | None = optional_path(
         "Texts, multiple choice: also learn the answers of a model fine-tuned "
         "for the same task: a run directory, an OpenVINO export, or a Hugging "
         "Face model.",
         needed_by=("distill_alpha", "distill_temperature", "unlabeled_file"),
+        losses="classification multilabel regression choices",
         on_resume="input",
         inherited=False,
         in_sweep=False,
@@ -287,6 +292,7 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         "tasks and regression.",
         2.0,
         at_least=0.1,
+        losses="classification choices",
         inherited=False,
     )
     unlabeled_file: str | None = optional_path(
@@ -300,7 +306,8 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
     group_column: str | None = optional(
         "Own pairs of a query and a document: column of the query or its id. "
         "Evaluations then rank the documents of each query, report mrr@10 and "
-        "ndcg@10, and maximize ndcg@10 by default."
+        "ndcg@10, and maximize ndcg@10 by default.",
+        losses="classification regression",
     )
     best_metric: str = option(
         "The metric of eval_results.json that best/, --early_stopping and "
@@ -308,6 +315,7 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         "task; for own data, macro_f1 if one of the labels is on more than 80% "
         "of the examples.",
         "",
+        losses="classification multilabel regression",
         in_sweep=False,
     )
     pooling: str = choice(
@@ -361,8 +369,7 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         for name in ("pooling", "embedding_size", "matryoshka", *losses):
             if self.is_set(name) and not is_embedding:
                 raise self.error(name, "needs --task_type=embedding. Add it.")
-        others = ("weight_column", "group_column", "label_smoothing")
-        for name in ("folds", "fold", *others):
+        for name in ("folds", "fold"):
             if self.is_set(name) and is_embedding:
                 raise self.error(name, "does not support embeddings. Omit it.")
         if is_embedding and (self.is_tagging or not self.train_file):

@@ -5,7 +5,7 @@ import difflib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from official_bert.errors import InputError
+from official_bert.errors import InputError, listed
 from official_bert.io import tables
 from official_bert.io.rows import Row
 from official_bert.options import RunClassifier
@@ -68,47 +68,26 @@ def get(options: RunClassifier, rows: Sequence[Row] = ()) -> Task:
         mode, stride = options.long_document, options.window_stride
         long_documents = LongDocuments(mode, stride, options.window_pooling)
         task = dataclasses.replace(task, long_documents=long_documents)
-    elif options.is_set("long_document"):
-        message = "is for texts with labels and multiple choice. Omit it."
-        raise options.error("long_document", message)
-    task = _with_metric_and_weights(task, options)
+    _check_flags(task, options)
+    if isinstance(task, TextTask):
+        metric = options.best_metric or task.best_metric
+        task = dataclasses.replace(task, best_metric=metric)
+        task = task.with_class_weights(options.class_weights or "none")
     head = PoolingHead(options.feature_layers, options.bilstm_units)
     return dataclasses.replace(task, pooling_head=head)
 
 
-def _with_metric_and_weights(task: Task, options: RunClassifier) -> Task:
-    """Applies --best_metric and --class_weights.
-
-    Raises `InputError` if a flag of metrics or losses does not fit the task.
-    """
-    if options.best_metric and not isinstance(task, TextTask):
-        message = "is for classification and regression of texts. Omit it."
-        raise options.error("best_metric", message)
-    if options.is_set("class_weights") and not task.has_class_weights:
-        message = (
-            "is for classification of texts, with one label or several. Omit "
-            "it."
-        )
-        raise options.error("class_weights", message)
-    if options.label_smoothing and task.head.loss == "regression":
-        message = "is not for regression. Omit it."
-        raise options.error("label_smoothing", message)
+def _check_flags(task: Task, options: RunClassifier) -> None:
+    """Raises `InputError` if the task does not support a flag that is set."""
+    loss = task.head.loss
+    for name, field in options.fields().items():
+        losses = field.metadata["losses"].split()
+        if losses and options.is_set(name) and loss not in losses:
+            received = f"Received: {task.kind}, {loss}. Omit it."
+            raise options.error(name, f"is for {listed(losses)}. {received}")
     for name in ("weight_column", "group_column"):
         if options.is_set(name) and not options.has_own_texts:
-            message = "is for classification and regression of your own texts."
-            raise options.error(name, f"{message} Omit it.")
-    if options.teacher and not isinstance(task, TextTask | ChoiceTask):
-        message = "is for texts and multiple choice. Omit it."
-        raise options.error("teacher", message)
-    has_classes = task.head.loss in ("classification", "choices")
-    if options.is_set("distill_temperature") and not has_classes:
-        message = "is not for multi-label tasks and regression. Omit it."
-        raise options.error("distill_temperature", message)
-    if not isinstance(task, TextTask):
-        return task
-    metric = options.best_metric or task.best_metric
-    task = dataclasses.replace(task, best_metric=metric)
-    return task.with_class_weights(options.class_weights or "none")
+            raise options.error(name, "is for your own texts. Omit it.")
 
 
 def from_json(values: dict[str, Any]) -> Task:

@@ -82,9 +82,6 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> TextTask:
     `rows` are those of the first file in use, if it was read already.
     """
     is_regression = options.task_type == "regression"
-    if options.group_column and options.task_type == "multilabel":
-        message = "needs one label or number per pair of texts. Omit it."
-        raise options.error("group_column", message)
     labels = () if is_regression else known_labels(options)
     data = OwnTexts(options, labels, first_rows=rows)
     data.require_same_columns()

@@ -172,7 +172,7 @@ def test_settings_are_those_of_the_model(tmp_path):
         (
             "query,positive\na,b\nc,d\n",
             {"long_document": "windows"},
-            "long_document=windows is for texts with labels",
+            "windows is for .*, choices. Received: embedding, ranking. Omit",
         ),
     ],
 )

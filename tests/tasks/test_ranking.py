@@ -108,7 +108,7 @@ def test_spaces_around_a_query_do_not_make_another_group(tmp_path):
     [
         ("q a 1;q b 0", {"text_b_column": None}, "=query needs pairs of texts"),
         ("q a 1;q b 0", {"group_column": "id"}, r"train\.csv: .* 'id'"),
-        ("q a 1;q b 0", {"task_type": "multilabel"}, "one label or number"),
+        ("q a x;q b y", {"task_type": "multilabel"}, "Received: text, mult"),
         ("q a 1;r b 0", {}, "'query' of .* the same value in all rows of a q"),
         (
             "q a 1;q b -1",
