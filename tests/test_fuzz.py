@@ -10,9 +10,9 @@ from tools import fuzz
 
 with fuzz.fuzzing("inputs", "faults") as fuzzer:
     for reader in fuzz.READERS:
-        fuzzer.try_inputs(reader, number=9, seed=1)
+        fuzzer.try_inputs(reader, number=5, seed=1)
 num_tried = sum(counts["tried"] for counts in fuzzer.counts.values())
-assert num_tried >= 150, num_tried
+assert num_tried >= 80, num_tried
 reports = [path.read_text() for path in pathlib.Path().rglob("report.txt")]
 sys.exit("\\n".join([fuzzer.table(), *reports]) if fuzzer.num_faults else 0)
 """
