@@ -173,26 +173,30 @@ def _detect_pairs(
         f"{kind}: {listed(names)}" for kind, names in parts.items() if names
     ]
     logging.info(f"Columns of {rows[0].path}: {'; '.join(shown)}")
-    if columns.match is not None:
-        _warn_of_unused(rows[:_SAMPLE_SIZE], unused, bool(columns.score))
+    has_pairs = columns.match is not None and not columns.score
+    _warn_of_unused(rows[:_SAMPLE_SIZE], unused, may_have_scores=has_pairs)
     flags = flags_of_columns(options)
     return options, [row._replace(flags=flags) for row in rows]
 
 
 def _warn_of_unused(
-    sample: Sequence[Row], unused: Sequence[str], has_scores: bool
+    sample: Sequence[Row], unused: Sequence[str], *, may_have_scores: bool
 ) -> None:
-    """Warns if columns that are not used may have scores or negatives."""
+    """Warns if columns that are not used may have texts or scores of pairs."""
     for name in unused:
-        numbers = [to_number(row.cells.get(name)) for row in sample]
-        may_be_score = not (has_scores or None in numbers or _are_ids(numbers))
-        if name.lower().startswith("neg") or (
-            may_be_score and len({*numbers}) > 1
+        cells = [row.cells.get(name) for row in sample]
+        numbers = {*map(to_number, cells)}
+        are_numbers = None not in numbers and len(numbers) > 1
+        if (
+            isinstance(cells[0], list)
+            or name.lower().startswith("neg")
+            or (may_have_scores and are_numbers and not _are_ids(cells))
         ):
             logging.warning(
                 f"{sample[0].path}: column {name!r} is not used. If it has "
-                "scores of the pairs, set --label_column. Negatives must be "
-                "texts, in columns named negative, negative_2, ..."
+                "scores of the pairs, set --label_column. Texts must be in "
+                "columns with one text each, such as positive, negative and "
+                "negative_2"
             )
 
 

@@ -33,10 +33,13 @@ def choose_held_out(
     else:
         indices = hold_out(texts, labels, options.dev_share)
     if not indices:
+        reason = f"each label in {label_column} has only one text"
+        if len({*texts}) == 1:
+            unit = "query" if options.group_column else "text"
+            reason = f"all rows have the same {unit}"
         raise InputError(
-            "No examples can be held out for evaluation: each label in "
-            f"{label_column} has only one text. Check --label_column, or set "
-            "--dev_file or --dev_share=0."
+            f"No examples can be held out for evaluation: {reason}. Check the "
+            "columns, or set --dev_file or --dev_share=0."
         )
     if num_repeated := len(texts) - len({*texts}):
         unit = "query" if options.group_column else "text"

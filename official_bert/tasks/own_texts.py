@@ -187,12 +187,20 @@ class OwnTexts(OwnData):
         )
 
     def _require_groups(self, examples: Sequence[TextExample]) -> None:
-        if len({example.group for example in examples}) == len(examples):
+        sizes = collections.Counter(example.group for example in examples)
+        where = (
+            f"column {self.options.group_column!r} of {self.path('train')!r}"
+        )
+        if len(sizes) == len(examples):
             raise InputError(
-                f"column {self.options.group_column!r} of "
-                f"{self.path('train')!r} must have the same value in all rows "
-                "of a query. Received: a different value in each row. Check "
-                "--group_column."
+                f"{where} must have the same value in all rows of a query. "
+                "Received: a different value in each row. Check --group_column."
+            )
+        num_single = [*sizes.values()].count(1)
+        if num_single > len(sizes) / 2:
+            logging.warning(
+                f"{where}: {num_single} of {len(sizes)} queries have a single "
+                "row, so there is nothing to rank. Check --group_column"
             )
 
     def held_out_together(self, example: Any) -> Any:

@@ -83,16 +83,19 @@ def test_column_of_scores_is_used_without_those_of_texts(tmp_path, header):
         ("neg_1", ("x", "y"), True),
         ("number", ("7", "8"), False),  # May be an id.
         ("genre", ("x", "y"), False),
+        ("pos", (["x"], ["y"]), True),
     ],
 )
 def test_unused_scores_and_negatives_are_a_warning(
     tmp_path, caplog, name, cells, is_warned
 ):
-    rows = [f"a,b,{cells[0]}", f"c,d,{cells[1]}", f"e,f,{cells[0]}"]
-    if name == "number":
-        rows = rows[:2]
-    text = "\n".join([f"query,positive,{name}", *rows])
-    make(tmp_path, ("train.csv", text), dev_share=0.0)
+    others = cells if name == "number" else (*cells, cells[0])
+    rows = [
+        {"query": f"a {n}", "positive": f"b {n}", name: cell}
+        for n, cell in enumerate(others)
+    ]
+    text = "\n".join(map(json.dumps, rows))
+    make(tmp_path, ("train.jsonl", text), dev_share=0.0)
     assert (f"column '{name}' is not used" in caplog.text) == is_warned
 
 

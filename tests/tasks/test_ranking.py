@@ -77,6 +77,9 @@ def test_queries_are_held_out_with_all_their_documents(tmp_path):
     assert len(training) == 7
     assert task.main_metric == "ndcg@10"
     assert make(tmp_path, **flags, best_metric="mrr@10").best_metric == "mrr@10"
+    write_pairs(tmp_path, [("q", "a", 1), ("q", "b", 0)])
+    with pytest.raises(InputError, match="all rows have the same query"):
+        make(tmp_path, **flags)
 
 
 @pytest.mark.parametrize(
@@ -95,6 +98,14 @@ def test_order_of_relevance_is_that_of_numbers_or_a_warning(
     [record] = [r for r in caplog.records if "lowest first" in r.msg]
     assert f"lowest first: {order} (" in record.getMessage()
     assert record.levelname == level
+
+
+def test_many_queries_with_a_single_document_are_a_warning(tmp_path, caplog):
+    rows = [("q", "a", 1), ("q", "b", 0), ("r", "c", 1)]
+    for more, is_warned in (([], False), ([("s", "d", 0)], True)):
+        write_pairs(tmp_path, [*rows, *more])
+        make(tmp_path)
+        assert ("2 of 3 queries have a single" in caplog.text) == is_warned
 
 
 def test_spaces_around_a_query_do_not_make_another_group(tmp_path):

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from official_bert.io import tables
-from official_bert.io.rows import Row
+from official_bert.io.rows import Row, to_bit
 
 _MUST_BE_ANSWERS = (
     'be an object such as {"text": ["Lima"], "answer_start": [13]}, or be '
@@ -42,7 +42,7 @@ def read(
             qa["answers"] = answers or [{"text": ""}]
             is_impossible = not any(a["text"].strip() for a in answers)
             given = row.cells.get("is_impossible")
-            if str(given).lower() in ("true", "1") and not is_impossible:
+            if to_bit(given) and not is_impossible:
                 must = "be false, or the answer empty"
                 raise row.error("is_impossible", must, given)
             # With this key, metrics are those of SQuAD 2.0.

@@ -313,6 +313,11 @@ def test_tables_for_predicting_need_neither_ids_nor_answers(tmp_path):
             "question,context,answer_text,is_impossible\nq,a,a,True\n",
             r"a\.csv:2: column 'is_impossible' .*True",
         ),
+        (
+            "a.csv",
+            "question,context,answer_text,is_impossible\nq,a,a,1.0\n",
+            r"a\.csv:2: column 'is_impossible' .*1\.0",
+        ),
         ("a.json", '{"id": 1}\n{"id": 2}\n', r"a\.json:2: .*end in \.jsonl"),
         ("a.json", "[]", r"a\.json.* \.csv"),
     ],
