@@ -25,11 +25,13 @@ def main(options: RunSquad) -> None:
         examples = task.data.read_early(options)
     with cli.quiet_imports():
         from official_bert.export import serving
-        from official_bert.inference import trained_models
+        from official_bert.inference import teacher, trained_models
         from official_bert.training import finetune, reporting
 
     if task:
         options.download_weights()
+        if options.teacher and options.do_train:
+            task = teacher.with_teacher(task, options)
         finetune.finetune(task, options, examples)
         reporting.print_next_command(task, options)
     if options.do_export:

@@ -278,8 +278,11 @@ class Predictor:
         ]
         if not examples:
             return []
-        blocks = self._run(examples)
-        answers = [answer for *_, found in blocks for answer in found]
+        answers = [
+            answer
+            for features, logits in self._run(examples)
+            for answer in self.task.answers(features, logits)
+        ]
         scores = self.task.relevance(answers)
         order = np.argsort(-scores, kind="stable")[:k]
         return [{"index": int(i), "score": float(scores[i])} for i in order]
@@ -287,7 +290,8 @@ class Predictor:
     def answer(self, examples: Sequence[Any]) -> list[dict[str, Any]]:
         """Returns the answers for examples from `parse`."""
         answers, explained = [], list[Any]()
-        for features, logits, found in self._run(examples):
+        for features, logits in self._run(examples):
+            found = self.task.answers(features, logits)
             answers += found
             if self._explainer:
                 explained += self._explainer(
@@ -301,17 +305,20 @@ class Predictor:
             result["explanation"] = explanation
         return results
 
-    def task_answers(
+    def soft_answers(
         self, examples: Sequence[Any], description: str
     ) -> list[Any]:
-        """Returns the `Task.answers` for examples, with a progress bar."""
-        blocks = self._run(examples, description)
-        return [answer for *_, found in blocks for answer in found]
+        """Returns the `Task.soft_answers`, with a progress bar."""
+        return [
+            answer
+            for features, logits in self._run(examples, description)
+            for answer in self.task.soft_answers(features, logits)
+        ]
 
     def _run(
         self, examples: Sequence[Any], description: str | None = None
-    ) -> Iterator[tuple[Any, Any, list[Any]]]:
-        """Yields features, their logits, and the answers for their examples."""
+    ) -> Iterator[tuple[Any, Any]]:
+        """Yields features and their logits."""
         for features in self.task.featurize(
             examples, self.tokenizer, self.max_seq_length
         ):
@@ -329,7 +336,7 @@ class Predictor:
                 description=description,
             )
             logits = [logits for logits, *_ in outputs]
-            yield features, logits, self.task.answers(features, logits)
+            yield features, logits
 
     def _warn_if_truncated(self, lengths: Sequence[int]) -> None:
         """Warns once if many texts are as long as the maximum, or longer."""

@@ -6,8 +6,9 @@ its own tokenizer.
 
 import dataclasses
 import functools
+import itertools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,37 @@ import numpy as np
 from official_bert import tasks
 from official_bert.errors import InputError, missing_package
 from official_bert.inference import engine_choice, trained_models
+from official_bert.inference.embedder import Embedder
 from official_bert.inference.engine_choice import EngineChoice
 from official_bert.inference.predictor import Predictor
 from official_bert.inputs.schemas import Feature, Schema
 from official_bert.io import files
-from official_bert.options import Predict, RunClassifier
+from official_bert.options import Predict
+from official_bert.options.finetuning import FinetuningOptions
 from official_bert.runs import file_names
-from official_bert.sources import checkpoint_paths, formats, task_file
+from official_bert.sources import (
+    checkpoint_paths,
+    formats,
+    pretrained,
+    task_file,
+)
 from official_bert.sources.formats.huggingface import files as huggingface_files
-from official_bert.tasks.task import RowFeatures, Task
+from official_bert.sources.formats.huggingface.sentence_transformers import (
+    EmbeddingSettings,
+)
+from official_bert.sources.pretrained import ModelFiles
+from official_bert.tasks.sentence_vectors import (
+    SentencePooling,
+    largest_components,
+    normalize,
+)
+from official_bert.tasks.task import (
+    ExampleFeature,
+    Features,
+    RowFeatures,
+    Task,
+)
+from official_bert.tokenization import Tokenizer
 
 # Files on which the answers of a model depend, besides weights of other formats
 # than TF1. An index has the checksums of its weights.
@@ -34,73 +57,101 @@ _FILES = (
 
 
 @dataclasses.dataclass(frozen=True)
+class TaughtFeatures(RowFeatures):
+    """The features of a student, and `rows` with a teacher's answers."""
+
+    features: Features
+
+    @property
+    def lengths(self) -> Sequence[int]:  # type: ignore[override]
+        """The lengths of the student's features."""
+        return self.features.lengths
+
+    def batch(
+        self, indices: Sequence[int], length: int, batch_size: int
+    ) -> dict[str, np.ndarray]:
+        """Returns the student's features and the answers."""
+        features = self.features.batch(indices, length, batch_size)
+        return features | super().batch(indices, length, batch_size)
+
+
+@dataclasses.dataclass(frozen=True)
 class Teacher:
     """A fine-tuned model that answers the training examples of a run.
 
     Attributes:
         student: The task of the run.
-        labels: The labels of the teacher, in the order of its answers.
-        options: The flags that load it.
+        options: The flags that load the model.
         files: Its files, which must not change when the run resumes.
+        labels: Its labels, in the order of its answers.
     """
 
     student: Task
-    labels: tuple[str, ...]
     options: Predict
     files: tuple[str, ...]
+    labels: tuple[str, ...] = ()
 
     @functools.cached_property
     def fingerprints(self) -> tuple[str, ...]:
         """What the answers depend on."""
-        return (*map(files.fingerprint, self.files), repr(self.labels))
+        settings = self.labels, self.answers_schema(1)
+        return (*map(files.fingerprint, self.files), repr(settings))
 
-    @property
-    def schema(self) -> Schema:
-        """The features that `answer` adds."""
-        task = self.student
-        size = getattr(task, "num_choices", task.head.num_outputs)
-        return {
-            "teacher_answers": Feature(size, is_float=True),
-            "has_label": Feature(1),
-        }
+    def schema(self, max_seq_length: int) -> Schema:
+        """Returns the features of the student, with answers."""
+        schema = self.student.schema(max_seq_length)
+        return {**schema, **self.answers_schema(max_seq_length)}
 
-    def answer(self, blocks: Iterable[RowFeatures]) -> Iterator[RowFeatures]:
-        """Adds answers to the features of the student's examples.
+    def answers_schema(self, max_seq_length: int) -> Schema:
+        """Returns the features with the teacher's answers."""
+        answers = self.student.soft_answers_schema(max_seq_length)
+        return {"teacher_answers": answers, "has_label": Feature(1)}
 
-        `teacher_answers` are probabilities or, in regression, the number that
-        the student learns. `has_label` is 0 for examples without a label.
+    def featurize(
+        self, examples: Sequence[Any], tokenizer: Tokenizer, max_seq_length: int
+    ) -> Iterator[Features]:
+        """Yields the features of the student, with answers.
+
+        `teacher_answers` are probabilities, vectors or, in regression, the
+        number that the student learns. `has_label` is 0 for examples without a
+        label.
         """
-        predictor = self._load()
-        if self.student.kind == "choice":
-            size = self.student.num_choices  # type: ignore[attr-defined]
-            task: Any = predictor.task  # Its number of choices may differ.
-            predictor.task = dataclasses.replace(task, num_choices=size)
-        for features in blocks:
-            answers = predictor.task_answers(features.examples, "Teacher")
-            added = [
-                {
-                    "teacher_answers": self._as_student(answer),
-                    "has_label": [int(example.label is not None)],
-                }
-                for example, answer in zip(
-                    features.examples, answers, strict=True
-                )
-            ]
+        task, schema = self.student, self.answers_schema(max_seq_length)
+        blocks, copies = itertools.tee(
+            task.featurize(examples, tokenizer, max_seq_length)
+        )
+        all_answers = self.answers((f.examples for f in copies), max_seq_length)
+        for features, answers in zip(blocks, all_answers, strict=True):
+            block = features.examples
+            answers = [*map(self._as_student, answers)]
             rows = [
-                row._replace(values={**row.values, **added[row.example]})
-                for row in features.rows
+                ExampleFeature(
+                    number,
+                    {
+                        "teacher_answers": values,
+                        "has_label": [int(task.has_label(block[number]))],
+                    },
+                )
+                for number, values in task.divide_answers(features, answers)
             ]
-            schema = {**features.schema, **self.schema}
-            yield RowFeatures(features.examples, rows, schema)
+            yield TaughtFeatures(block, rows, schema, features)
 
-    def _load(self) -> Predictor:
+    def answers(
+        self, blocks: Iterable[Sequence[Any]], max_seq_length: int
+    ) -> Iterator[Sequence[np.ndarray]]:
+        """Yields the soft answers for blocks of the student's examples."""
         options = self.options
         finetuned, engine = engine_choice.load_finetuned(
             options.model_files,
             EngineChoice(options.engine, options.precision),
             options.model_dir,
         )
-        return Predictor(finetuned, engine=engine)
+        task = finetuned.task.as_teacher(self.student)
+        if task.shares_features:
+            finetuned = finetuned._replace(max_seq_length=max_seq_length)
+        predictor = Predictor(finetuned._replace(task=task), engine=engine)
+        for examples in blocks:
+            yield predictor.soft_answers(examples, "Teacher")
 
     def _as_student(self, answer: np.ndarray) -> np.ndarray:
         """Returns an answer in the student's order of labels, and scale."""
@@ -108,21 +159,63 @@ class Teacher:
         if task.head.loss == "regression":
             return (answer - task.target_mean) / task.target_deviation
         if self.labels:
-            answer = answer[[self.labels.index(label) for label in task.labels]]
+            order = [self.labels.index(label) for label in task.labels]
+            answer = answer[..., order]
         return answer
 
 
-def with_teacher(task: Task, options: RunClassifier) -> Task:
+@dataclasses.dataclass(frozen=True)
+class EmbeddingTeacher(Teacher):
+    """An embedding model, whose vectors the student learns.
+
+    If they have more than the `size` dimensions of the student, they are
+    projected on the principal components of the first examples' vectors.
+    """
+
+    size: int = 0
+
+    def answers_schema(self, max_seq_length: int) -> Schema:
+        """Returns the feature with vectors."""
+        vectors = Feature(self.size, is_float=True)
+        return {**super().answers_schema(1), "teacher_answers": vectors}
+
+    def answers(
+        self, blocks: Iterable[Sequence[Any]], max_seq_length: int
+    ) -> Iterator[Any]:
+        """Yields vectors [N, `size`] for blocks of N examples with one text."""
+        options = self.options
+        embedder = Embedder.from_pretrained(
+            str(options.model),
+            engine=options.engine,
+            precision=options.precision,
+        )
+        components = None
+        for examples in blocks:
+            vectors = normalize(embedder([e.texts[0] for e in examples]))
+            if components is None and self.size < embedder.size:
+                components = largest_components(vectors, self.size)
+            if components is not None:
+                vectors = normalize(vectors @ components)
+            yield vectors
+
+
+def with_teacher(task: Task, options: FinetuningOptions) -> Any:
     """Returns the task of a run with the teacher of `--teacher`.
 
-    Raises `InputError` if this is not a model that was fine-tuned for the task.
+    Raises `InputError` if this is not a model that was trained for the task.
     """
     engine = "auto" if missing_package("openvino") else "openvino"
     precision = "auto" if engine == "auto" else options.matmul_precision
+    predict = Predict(model=options.teacher, engine=engine, precision=precision)
+    make = _MAKERS.get(task.kind, _make_finetuned)
+    return dataclasses.replace(task, teacher=make(task, options, predict))
+
+
+def _make_finetuned(
+    task: Task, options: FinetuningOptions, predict: Predict
+) -> Teacher:
     try:
-        predict = Predict(
-            model=options.teacher, engine=engine, precision=precision
-        ).resolve()
+        predict = predict.resolve()
         predict.download_weights()
         directory = predict.model_dir
         if directory:
@@ -139,20 +232,67 @@ def with_teacher(task: Task, options: RunClassifier) -> Task:
         ) from error
     taught, _ = tasks.load(description, directory)
     _require_same_task(taught, task, options)
-    weights = checkpoint_paths.directory(predict.model_files.init_checkpoint)
-    paths = [
-        os.path.join(weights, name)
-        for name in files.list_directory(weights)
+    if task.shares_features:
+        _require_same_tokens(predict.model_files, options)
+    paths = (*_weights(predict.model_files), *predict.input_files())
+    return Teacher(task, predict, paths, getattr(taught, "labels", ()))
+
+
+def _make_embedding(
+    task: Any, options: FinetuningOptions, predict: Predict
+) -> EmbeddingTeacher:
+    if not options.bert_config_file:
+        raise options.error("teacher", "needs run_classifier.py. Omit it.")
+    model = str(options.teacher)
+    model_files = pretrained.find(model)
+    pretrained.download_weights(model, model_files.init_checkpoint)
+    settings = model_files.embedding or EmbeddingSettings()
+    found = SentencePooling(settings, model_files.config.hidden_size).size
+    size = task.embedding_size or options.model_config().hidden_size
+    if found < size:
+        message = (
+            f"must have vectors of at least {size} dimensions, like the "
+            f"student. Received: {found}. Choose a larger teacher, or set "
+            f"--embedding_size={found}."
+        )
+        raise options.error("teacher", message)
+    student = dataclasses.replace(task, num_texts=1)
+    others = (model_files.bert_config_file, model_files.vocab_file)
+    paths = (*_weights(model_files), *others)
+    return EmbeddingTeacher(student, predict, paths, size=size)
+
+
+# {kind of a task: makes its teacher}; `_make_finetuned` makes the others.
+_MAKERS: dict[str, Callable[..., Teacher]] = {"embedding": _make_embedding}
+
+
+def _weights(model_files: ModelFiles) -> list[str]:
+    """Returns the files that change with the weights."""
+    directory = checkpoint_paths.directory(model_files.init_checkpoint)
+    return [
+        os.path.join(directory, name)
+        for name in files.list_directory(directory)
         if checkpoint_paths.has_any([name], _FILES)
         or formats.has_other_weights([name])
     ]
-    labels = getattr(taught, "labels", ())
-    teacher = Teacher(task, labels, predict, (*paths, *predict.input_files()))
-    return dataclasses.replace(task, teacher=teacher)
+
+
+def _require_same_tokens(
+    teacher: ModelFiles, options: FinetuningOptions
+) -> None:
+    """Raises `InputError` unless teacher and student read the same tokens."""
+    own, other = options.model_files.tokenizer, teacher.tokenizer
+    if (own.vocab, own.settings) != (other.vocab, other.settings):
+        raise InputError(
+            f"--teacher={options.teacher}: its vocabulary and casing must be "
+            "those of the student, because it answers for tokens. Received: "
+            f"{teacher.vocab_file}. Use another teacher or student."
+        )
+    teacher.config.require_length(options.max_seq_length)
 
 
 def _require_same_task(
-    teacher: Task, student: Task, options: RunClassifier
+    teacher: Task, student: Task, options: FinetuningOptions
 ) -> None:
     """Raises `InputError` unless both tasks are the same.
 

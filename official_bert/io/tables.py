@@ -22,7 +22,8 @@ from official_bert.io.tsv import NumberedCells, log_once
 # in `OBJECTS`, JSON objects.
 OBJECTS = ("jsonl", "parquet", "arrow")
 FORMATS = ("tsv", "csv", "xlsx", *OBJECTS)
-# Lines of text, the cells of a column `text`: only for sentence embeddings.
+# Lines of text, the cells of a column `text`: for sentence embeddings and
+# unlabelled texts.
 LINES = "txt"
 
 _DOUBLE_QUOTES = (
@@ -43,6 +44,11 @@ def format_of(path: str) -> str:
     """Returns one of `FORMATS`, from the name of a file, or ""."""
     ending = path.lower().removesuffix(".gz").rpartition(".")[2]
     return ending if ending in FORMATS else ""
+
+
+def is_lines(path: str) -> bool:
+    """Whether the name of a file is that of lines of text."""
+    return path.lower().removesuffix(".gz").endswith(f".{LINES}")
 
 
 def read(

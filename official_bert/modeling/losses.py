@@ -218,6 +218,14 @@ def cosent_losses(vectors: Any, batch: Batch, temperature: float) -> Any:
     return ops.broadcast_to(ops.logsumexp(terms), ops.shape(cosines))
 
 
+def teacher_losses(vectors: Any, batch: Batch, temperature: float) -> Any:
+    """Returns 1 - cosine [B] of a text's vector and that of a teacher.
+
+    Both `vectors` and `teacher_answers` are float32 [B, H], of length 1.
+    """
+    return 1.0 - ops.sum(vectors * batch["teacher_answers"], axis=-1)
+
+
 def cosine_losses(vectors: Any, batch: Batch, temperature: float) -> Any:
     """Returns the squared errors [B] of the cosines; `label_ids` are [B, 1]."""
     cosines = ops.sum(vectors[:, 0] * vectors[:, 1], axis=-1)
@@ -225,12 +233,14 @@ def cosine_losses(vectors: Any, batch: Batch, temperature: float) -> Any:
 
 
 # {`loss` of a `Head`: (vectors [B, C, H], batch, temperature) -> losses [B]}.
+# With one text in each example, the vectors are [B, H].
 # These losses need the vectors of the whole batch.
 EMBEDDING_LOSSES = {
     "ranking": ranking_losses,
     "symmetric_ranking": symmetric_ranking_losses,
     "cosent": cosent_losses,
     "cosine": cosine_losses,
+    "teacher": teacher_losses,
 }
 
 
@@ -293,24 +303,22 @@ def distillation_loss(
 ) -> TaskLoss:
     """Returns the loss of a student (Hinton et al., 2015).
 
-    For classes and choices, it is alpha T^2 KL(teacher / T || student / T) +
-    (1 - alpha) `training_loss`, without the second term if `has_label` is 0.
-    The first term is the squared error in regression and the binary cross
-    entropy in multi-label tasks, with the teacher's answers as labels.
+    It is alpha T^2 KL(teacher / T || student / T) + (1 - alpha)
+    `training_loss`, without the second term if `has_label` is 0. For spans, the
+    first term is the mean of start and end. It is the squared error in
+    regression and the binary cross entropy in multi-label tasks, with the
+    teacher's answers as labels.
     """
     alpha, temperature = distillation
     hard = training_loss(kind, class_weights, smoothing)
     unsmoothed = training_loss(kind, class_weights)
 
     def losses(logits: Any, batch: Batch) -> Any:
-        answers = batch["teacher_answers"]
-        if kind in ("multilabel", "regression"):
-            taught = {**batch, "label_ids": answers}
-            soft = unsmoothed.losses(logits, taught)
+        if kind in _DIVERGENCES:
+            soft = _DIVERGENCES[kind](logits, batch, temperature)
         else:
-            if kind == "choices":
-                logits = mask_missing_choices(logits, batch["input_mask"])
-            soft = _divergence(answers, logits, temperature)
+            taught = {**batch, "label_ids": batch["teacher_answers"]}
+            soft = unsmoothed.losses(logits, taught)
         of_labels = hard.losses(logits, batch)
         has_label = ops.cast(batch["has_label"], "float32")
         if len(of_labels.shape) == 1:
@@ -321,9 +329,9 @@ def distillation_loss(
 
 
 def _divergence(answers: Any, logits: Any, temperature: float) -> Any:
-    """Returns T^2 KL(teacher / T || student / T), float32 [B].
+    """Returns T^2 KL(teacher / T || student / T), float32 [...].
 
-    `answers` are the teacher's probabilities [B, C], `logits` the student's.
+    `answers` are the teacher's probabilities [..., C], `logits` the student's.
     """
     is_possible = answers > 0  # Unlike choices without tokens.
     scores = ops.log(ops.where(is_possible, answers, 1.0))
@@ -332,3 +340,34 @@ def _divergence(answers: Any, logits: Any, temperature: float) -> Any:
     student = ops.log_softmax(ops.cast(logits, "float32") / temperature)
     terms = ops.exp(teacher) * (teacher - student)
     return temperature**2 * ops.sum(terms, axis=-1)
+
+
+def _class_divergence(logits: Any, batch: Batch, temperature: float) -> Any:
+    return _divergence(batch["teacher_answers"], logits, temperature)
+
+
+def _choice_divergence(logits: Any, batch: Batch, temperature: float) -> Any:
+    scores = mask_missing_choices(logits, batch["input_mask"])
+    return _class_divergence(scores, batch, temperature)
+
+
+def _token_divergence(logits: Any, batch: Batch, temperature: float) -> Any:
+    """Returns [B, S] for logits [B, S, C] and answers [B, C, S]."""
+    answers = ops.transpose(batch["teacher_answers"], (0, 2, 1))
+    return _divergence(answers, logits, temperature)
+
+
+def _span_divergence(logits: Any, batch: Batch, temperature: float) -> Any:
+    """Returns [B] for logits [B, S, 2] and answers [B, 2, S]."""
+    scores = ops.transpose(logits, (0, 2, 1))
+    return ops.mean(_class_divergence(scores, batch, temperature), axis=-1)
+
+
+# {`loss` of a `Head`: (logits, batch, temperature) -> the losses of a teacher's
+# probabilities}, for tasks with a softmax.
+_DIVERGENCES = {
+    "classification": _class_divergence,
+    "choices": _choice_divergence,
+    "tags": _token_divergence,
+    "spans": _span_divergence,
+}

@@ -13,6 +13,7 @@ from official_bert.options.flags import (
     choice,
     non_negative,
     option,
+    optional_path,
     path_option,
     positive,
     share,
@@ -84,6 +85,30 @@ class FinetuningOptions(
         "max|bucket",
         common=True,
         on_resume="if_steps_left",
+    )
+    teacher: str | None = optional_path(
+        "Also learn the answers of a model fine-tuned for the same task: a run "
+        "directory, an OpenVINO export, or a Hugging Face model. For "
+        "embeddings, learn only the vectors of an embedding model.",
+        needed_by=("distill_alpha", "distill_temperature"),
+        on_resume="input",
+        inherited=False,
+        in_sweep=False,
+    )
+    distill_alpha: float = share(
+        "The share of the teacher's answers in the loss; the rest is that of "
+        "the labels.",
+        0.5,
+        losses="classification multilabel regression choices tags spans",
+        inherited=False,
+    )
+    distill_temperature: float = option(
+        "The divisor of the logits of teacher and student. Not in multi-label "
+        "tasks and regression.",
+        2.0,
+        at_least=0.1,
+        losses="classification choices tags spans",
+        inherited=False,
     )
     vocab_file: str = file_option(
         "The vocabulary of the model.",

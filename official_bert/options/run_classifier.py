@@ -24,7 +24,6 @@ from official_bert.options.flags import (
     optional,
     optional_path,
     path_option,
-    share,
     switch,
 )
 from official_bert.options.training import PER_COMMAND
@@ -271,34 +270,11 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         "loss, numbers of at least 0.",
         losses="classification multilabel regression",
     )
-    teacher: str | None = optional_path(
-        "Texts, multiple choice: also learn the answers of a model fine-tuned "
-        "for the same task: a run directory, an OpenVINO export, or a Hugging "
-        "Face model.",
-        needed_by=("distill_alpha", "distill_temperature", "unlabeled_file"),
-        losses="classification multilabel regression choices",
-        on_resume="input",
-        inherited=False,
-        in_sweep=False,
-    )
-    distill_alpha: float = share(
-        "The share of the teacher's answers in the loss; the rest is that of "
-        "the labels.",
-        0.5,
-        inherited=False,
-    )
-    distill_temperature: float = option(
-        "The divisor of the logits of teacher and student. Not in multi-label "
-        "tasks and regression.",
-        2.0,
-        at_least=0.1,
-        losses="classification choices",
-        inherited=False,
-    )
     unlabeled_file: str | None = optional_path(
-        "Own texts: more texts to learn the teacher's answers for, in files "
-        "with the text columns of --train_file; labels are ignored.",
-        needs="train_file",
+        "Own data: more texts to learn the teacher's answers for, in files "
+        "like --train_file, whose labels are ignored, or in .txt files with a "
+        "text per line.",
+        needs="teacher",
         on_resume="input",
         inherited=False,
         in_sweep=False,
@@ -335,19 +311,25 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         "listed, such as 64,128, so that shorter vectors are good, too.",
         "",
         check=parsed_by(parse_sizes),
+        conflicts=("teacher",),
     )
     temperature: float = option(
-        "Embeddings: the divisor of cosines in the losses.", 0.05, at_least=1e-3
+        "Embeddings: the divisor of cosines in the losses.",
+        0.05,
+        at_least=1e-3,
+        conflicts=("teacher",),
     )
     symmetric_loss: bool = switch(
         "Embeddings: in pairs without scores, each match must also find its "
-        "text, as in MultipleNegativesSymmetricRankingLoss."
+        "text, as in MultipleNegativesSymmetricRankingLoss.",
+        conflicts=("teacher",),
     )
     score_loss: str = choice(
         "Embeddings: the loss of pairs with scores. cosent: the order of the "
         "cosines. cosine: their squared difference from the scores, scaled to "
         "0 to 1.",
         "cosent|cosine",
+        conflicts=("teacher",),
     )
     sweep: str = option(
         "Train with each combination of values, such as "
@@ -383,6 +365,9 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
             message += "the query, and --text_b_column, that of the document."
             raise self.error("group_column", message)
         if not self.train_file:
+            if self.unlabeled_file:
+                message = "needs --train_file. Add it."
+                raise self.error("unlabeled_file", message)
             if self.used_splits:
                 self.require("data_dir", existing_directory)
             return
@@ -407,6 +392,10 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         for split in self.used_splits:
             if self.is_set(f"{split}_file"):
                 self._check_own_files(split)
+        has_lines = self.own_format("unlabeled") == tables.LINES
+        if self.text_b_column and has_lines and not is_embedding:
+            message = "must be a table, such as .csv, with pairs of texts."
+            raise self.error("unlabeled_file", message)
         is_evaluated = self.sweep or "dev" in self.used_splits
         if is_evaluated and not self.dev_file:
             self._check_held_out()
@@ -436,8 +425,7 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         train_file = str(options.train_file)
         first = files.named(train_file)[0]
         file_format = tables.format_of(first)
-        is_lines = first.lower().removesuffix(".gz").endswith(".txt")
-        if is_lines and options.task_type == "embedding":
+        if tables.is_lines(first) and options.task_type == "embedding":
             file_format = tables.LINES
         ending = os.path.splitext(train_file)[1].lower()
         is_other = not (file_format or options.task_name)
@@ -551,8 +539,11 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         return files.named(path) if is_flag else [path]
 
     def own_format(self, split: str) -> str:
-        """Returns the format of `own_file`, one of `tables.FORMATS`."""
-        return tables.format_of(self.own_file(split)) or self.resolved_task
+        """Returns the format of `own_file`: `LINES`, or one of `FORMATS`."""
+        path = self.own_file(split)
+        if split == "unlabeled" and tables.is_lines(path):
+            return tables.LINES
+        return tables.format_of(path) or self.resolved_task
 
     @property
     def reads_header(self) -> bool:

@@ -209,6 +209,13 @@ class ChoiceTask(Task):
             label = {"label_ids": [example.label or 0], "is_real_example": [1]}
             yield ExampleFeature(number, row | label)
 
+    def soft_answers_schema(self, max_seq_length: int) -> Feature:
+        return Feature(self.num_choices, is_float=True)
+
+    def as_teacher(self, student: Any) -> "ChoiceTask":
+        """Returns the task with the student's number of choices."""
+        return dataclasses.replace(self, num_choices=student.num_choices)
+
     def labels_of(self, example: ChoiceExample) -> Sequence[Any]:
         return () if example.label is None else (example.label,)
 

@@ -113,6 +113,8 @@ def pair_columns(options: RunClassifier, rows: Sequence[Row]) -> PairColumns:
     names = {name.lower(): name for name in first.columns}
     text: str = options.text_a_column
     match = options.text_b_column
+    if match not in first.cells:  # Other files may have single texts.
+        match = None
     has_given = bool(text) and text in first.cells
     score = options.label_column
     if not score or score not in first.cells:
@@ -136,7 +138,9 @@ def pair_columns(options: RunClassifier, rows: Sequence[Row]) -> PairColumns:
                 f"are {listed(first.columns)}."
             )
         text, match = texts[0], texts[1] if len(texts) > 1 else None
-    if match is None and (score or negatives):
+    if match is None and options.teacher:
+        score = ""
+    elif match is None and (score or negatives):
         raise InputError(
             f"{first.path}: column {score or negatives[0]!r} needs a second "
             "text in each row. Add --text_b_column."
@@ -201,12 +205,23 @@ def _warn_of_unused(
 
 
 def read_rows(options: RunClassifier, split: str) -> Iterator[Row]:
-    """Yields the rows of the user's `train`, `dev` or `test` file."""
-    return tables.read(
+    """Yields the rows of the user's `train`, `dev` or `test` file.
+
+    The texts of lines are in the column of texts.
+    """
+    file_format = options.own_format(split)
+    rows = tables.read(
         options.own_files(split),
-        options.own_format(split),
+        file_format,
         has_header=options.reads_header,
         flags=flags_of_columns(options),
+    )
+    column = options.text_a_column
+    if file_format != tables.LINES or not column:
+        return rows
+    return (
+        row._replace(cells={column: row.text("text")}, columns=[column])
+        for row in rows
     )
 
 

@@ -256,7 +256,7 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> EmbeddingTask:
     data = OwnPairs(options, (), first_rows=rows)
     splits = options.used_splits
     columns = {split: data.columns(split) for split in splits}
-    for split in {*splits} - {"train"}:
+    for split in {*splits} - {"train", "unlabeled"}:
         if columns[split].match is None:
             raise InputError(
                 f"{data.path('train' if options.holds_out else split)}: single "
@@ -268,9 +268,11 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> EmbeddingTask:
         loss = "symmetric_ranking"
     if options.do_train:
         data = data.with_training_file()
-        if columns["train"].match is None and options.bert_config_file:
-            _require_dropout(options)
-    if options.do_train and columns["train"].score:
+    if options.do_train and options.teacher:
+        loss = "teacher"
+    elif options.do_train and columns["train"].match is None:
+        _require_dropout(options)
+    elif options.do_train and columns["train"].score:
         if options.symmetric_loss:
             message = "is for pairs without scores. Omit it."
             raise options.error("symmetric_loss", message)
@@ -304,6 +306,8 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> EmbeddingTask:
 
 
 def _require_dropout(options: RunClassifier) -> None:
+    if not options.bert_config_file:
+        return  # A TF Hub module has its own.
     config = options.model_files.config
     if not (config.hidden_dropout_prob or config.attention_probs_dropout_prob):
         raise InputError(
@@ -365,14 +369,19 @@ class OwnPairs(OwnTexts):
         """Returns the columns of the file of a split."""
         if split == "dev" and self.options.holds_out:
             split = "train"
-        return detection.pair_columns(self.options, [*self.rows(split)])
+        found = detection.pair_columns(self.options, [*self.rows(split)])
+        return found._replace(score="") if split == "unlabeled" else found
 
     def read(self, split: str) -> Sequence[Any]:
         if split == "train" or (split == "dev" and self.options.holds_out):
-            return super().read(split)
-        examples = self.examples(self.rows(split), split)
-        self._warn_of_training_texts(split, examples)
-        return examples
+            examples = super().read(split)
+        else:
+            examples = self.examples(self.rows(split), split)
+            self._warn_of_training_texts(split, examples)
+        if not (self.options.teacher and split in ("train", "unlabeled")):
+            return examples
+        texts = {text: e.guid for e in examples for text in e.texts if text}
+        return [EmbeddingExample(guid, (text,)) for text, guid in texts.items()]
 
     def _example_maker(self, split: str) -> Any:
         columns = self.columns(split)

@@ -20,7 +20,7 @@ import itertools
 import operator
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from absl import logging
@@ -157,7 +157,20 @@ class OwnTags(ConllData):
             return [*self.training]
         if split == "dev" and self.options.holds_out:
             return [*self.held_out]
+        if split == "unlabeled":
+            parts = map(self._read_unlabeled, self.paths(split))
+            return [*itertools.chain.from_iterable(parts)]
         return super().read(split)
+
+    def _read_unlabeled(self, path: str) -> Iterator[Sentence]:
+        """Yields the sentences of a file without tags, or its lines of text."""
+        if not tables.is_lines(path) or self.recognizes(path):
+            for sentence in self.read_file(path, needs_tags=False):
+                yield dataclasses.replace(sentence, tags=None)
+            return
+        logging.info(f"{path} is read as one text per line")
+        for row in tables.read(path, tables.LINES):
+            yield split_text(row.text("text"), self._splitter)
 
     def held_out_objects(self) -> Iterable[Mapping[str, Any]]:
         words = self.options.text_a_column or "tokens"

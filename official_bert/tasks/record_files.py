@@ -55,9 +55,8 @@ def write_records(
         return metadata
     if files.exists(metadata_path):  # It would not fit the new records.
         files.write_text(metadata_path, "{}\n")
-    blocks = task.featurize(examples, tokenizer, max_seq_length)
-    if teacher:
-        blocks = teacher.answer(blocks)
+    source = teacher or task
+    blocks = source.featurize(examples, tokenizer, max_seq_length)
     lengths: list[int] = []
     with (
         files.writing(path) as file,

@@ -119,3 +119,17 @@ def similarity(a: np.ndarray, b: np.ndarray, kind: str) -> np.ndarray:
     order = 2 if kind == "euclidean" else 1
     rows = [np.linalg.norm(b - row, order, axis=1) for row in a]
     return -np.reshape(rows, (len(a), len(b)))
+
+
+def largest_components(vectors: np.ndarray, size: int) -> np.ndarray:
+    """Returns the principal components [D, `size`] of vectors [N, D].
+
+    Vectors are not centered, so `vectors @ components` has the dot products
+    that are nearest to those of the vectors (Eckart and Young, 1936).
+    """
+    products = vectors.T.astype(np.float64) @ vectors
+    components = np.linalg.eigh(products)[1][:, ::-1][:, :size]
+    # Signs are arbitrary, but must be the same on all hosts.
+    largest = np.abs(components).argmax(axis=0)
+    signs = np.sign(components[largest, np.arange(size)])
+    return np.asarray(components * signs, np.float32)

@@ -258,14 +258,42 @@ class TaggingTask(Task):
 
     def answers(self, features: RowFeatures, logits: Logits) -> list[Any]:
         """Returns `Tags` for each sentence."""
-        answers = [Tags([], []) for _ in features.examples]
+        return [
+            Tags(
+                [self.labels[i] for i in shares.argmax(axis=-1)],
+                shares.max(axis=-1).tolist(),
+            )
+            for shares in self.soft_answers(features, logits)
+        ]
+
+    def soft_answers(
+        self, features: RowFeatures, logits: Logits
+    ) -> list[np.ndarray]:
+        """Returns the probabilities [N, C] of each sentence's N words."""
+        parts = [[np.zeros((0, len(self.labels)))] for _ in features.examples]
         for row, scores in zip(features.rows, logits, strict=True):
             positions = np.flatnonzero(row.values["label_mask"])
-            shares = probabilities.softmax(scores[positions])
-            tags, probs = answers[row.example]
-            tags += [self.labels[i] for i in shares.argmax(axis=-1)]
-            probs += shares.max(axis=-1).tolist()
-        return answers
+            parts[row.example].append(probabilities.softmax(scores[positions]))
+        return [np.concatenate(windows) for windows in parts]
+
+    def soft_answers_schema(self, max_seq_length: int) -> Feature:
+        """Returns the shape [C, S], so that batches can trim S."""
+        feature = self.schema(max_seq_length)["label_ids"]
+        return feature._replace(is_float=True, num_choices=len(self.labels))
+
+    def divide_answers(
+        self, features: RowFeatures, answers: Sequence[np.ndarray]
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        """Yields probabilities [C, S], 0 where `label_mask` is 0."""
+        words = itertools.chain.from_iterable(answers)
+        for number, values in features.rows:
+            mask = np.array(values["label_mask"]) > 0
+            shares = np.zeros((len(mask), len(self.labels)), np.float32)
+            shares[mask] = [*itertools.islice(words, int(mask.sum()))]
+            yield number, shares.T
+
+    def has_label(self, example: Sentence) -> bool:
+        return example.tags is not None
 
     def outputs(
         self, features: RowFeatures, logits: Logits, answers: Sequence[Tags]

@@ -20,7 +20,7 @@ from absl import logging
 from official_bert.errors import InputError, listed
 from official_bert.inputs import padding
 from official_bert.inputs.padding import Unpadded
-from official_bert.inputs.schemas import Schema
+from official_bert.inputs.schemas import Feature, Schema
 from official_bert.io import files, json_files, tables
 from official_bert.options import AnswerOptions, FinetuningOptions, Predict
 from official_bert.runs import file_names
@@ -290,6 +290,8 @@ class Task(abc.ABC):
         kind: The name of the class in `task.json`.
         head_kind: The kind of the model's head, a key of `heads.KINDS`.
         not_saved: The fields that are not keys of `task.json`.
+        shares_features: Whether a teacher must have the student's features,
+            because it answers for tokens, not for texts or words.
         epoch_has_all_features: Whether an epoch contains all features. If not,
             it contains as many features as there are examples, as for SQuAD in
             the original.
@@ -307,6 +309,7 @@ class Task(abc.ABC):
     head_kind: ClassVar[str]
     serving: ClassVar[str] = "logits"
     not_saved: ClassVar[tuple[str, ...]] = ("data", "teacher", "pooling_head")
+    shares_features: ClassVar[bool] = False
     epoch_has_all_features: ClassVar[bool] = True
     pad_to = "bucket"
     input_ending = "jsonl"
@@ -346,8 +349,7 @@ class Task(abc.ABC):
 
     def training_schema(self, max_seq_length: int) -> Schema:
         """Returns the schema of a training record, with a teacher's answers."""
-        schema = self.schema(max_seq_length)
-        return {**schema, **self.teacher.schema} if self.teacher else schema
+        return (self.teacher or self).schema(max_seq_length)  # type: ignore[no-any-return]
 
     def featurize(
         self, examples: Examples, tokenizer: Tokenizer, max_seq_length: int
@@ -391,6 +393,31 @@ class Task(abc.ABC):
         A task without this method does not support --explain.
         """
         raise NotImplementedError
+
+    def soft_answers(self, features: Any, logits: Logits) -> Sequence[Any]:
+        """Returns the answers of a teacher: by default, `answers`."""
+        return self.answers(features, logits)
+
+    def soft_answers_schema(self, max_seq_length: int) -> Feature:
+        """Returns the shape of a student's feature with soft answers."""
+        return Feature(self.head.num_outputs, is_float=True)
+
+    def divide_answers(
+        self, features: Any, answers: Sequence[Any]
+    ) -> Iterable[tuple[int, Any]]:
+        """Returns the example of each feature, and the soft answer for it.
+
+        By default, all features of an example have the same answer.
+        """
+        return ((n, answers[n]) for n, _ in features.rows)
+
+    def as_teacher(self, student: "Task") -> "Task":
+        """Returns this task for answering the examples of a student."""
+        return self
+
+    def has_label(self, example: Any) -> bool:
+        """Whether a training example has a label."""
+        return example.label is not None
 
     @property
     def ranks_pairs(self) -> bool:

@@ -172,7 +172,7 @@ class FinetuningRun:
         objective = EmbeddingObjective if is_embedding else FinetuningObjective
         smoothing = getattr(options, "label_smoothing", 0.0)
         distillation = None
-        if self.task.teacher and isinstance(options, RunClassifier):
+        if self.task.teacher:
             distillation = Distillation(
                 options.distill_alpha, options.distill_temperature
             )

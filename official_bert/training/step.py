@@ -189,7 +189,8 @@ class TrainingStep:
             )
             vectors = tf.reshape(vectors, (-1, *vectors.shape[2:]))
         context: Any = tf.distribute.get_replica_context()
-        labels = {name: batch[name] for name in ("text_ids", "label_ids")}
+        names = ("text_ids", "label_ids", "teacher_answers")
+        labels = {name: batch[name] for name in names if name in batch}
         whole, labels = tf.nest.map_structure(
             lambda of_all, own: tf.ensure_shape(of_all, (None, *own.shape[1:])),
             context.all_gather((vectors, labels), axis=0),

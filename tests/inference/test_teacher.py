@@ -11,23 +11,50 @@ import types
 import numpy as np
 import pytest
 import tensorflow as tf
-from support import command_lines, tiny
+from support import command_lines, recorded, squad_files, tiny
 from support.run_outputs import assert_same_weights, rewind, weights
 
-from official_bert import tasks
-from official_bert.commands import run_classifier
+from official_bert import Embedder, tasks
+from official_bert.commands import run_classifier, run_squad
 from official_bert.errors import InputError
-from official_bert.inference import engine_choice, teacher
+from official_bert.inference import engine_choice, teacher, trained_models
 from official_bert.inference.predictor import Predictor
 from official_bert.io import processes
-from official_bert.options import RunClassifier
+from official_bert.modeling.layers import Dropout
+from official_bert.options import RunClassifier, RunSquad
 from official_bert.tasks.choice import ChoiceTask
+from official_bert.tasks.conll import Sentence
+from official_bert.tasks.embedding import EmbeddingExample, EmbeddingTask
+from official_bert.tasks.squad.task import SquadTask
+from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.text import TextTask
 
 TEXTS = [*dict.fromkeys(tiny.texts(60, 0, longest=6))]
 LABELS = {text: "yes" if "good" in text else "no" for text in TEXTS[:30]}
 CLASSES = TextTask(task_type="classification", labels=("yes", "no"))
 NUMBERS = TextTask(task_type="regression", labels=(), target_deviation=3.0)
+TAGS = TaggingTask(labels=("O", "B-X"))
+SPANS = SquadTask(doc_stride=9, max_query_length=5)
+# {kind: the task, its data and other flags}; {} is the folder.
+KINDS = {
+    "classes": (CLASSES, "--unlabeled_file={}/more.csv"),
+    "tags": (
+        TAGS,
+        "--train_file={}/tags.jsonl --task_name=ner --max_seq_length=6 "
+        "--unlabeled_file={}/lines.txt",
+    ),
+    "vectors": (
+        EmbeddingTask(),
+        "--train_file={}/lines.txt --task_type=embedding "
+        "--unlabeled_file={}/more.csv --embedding_size=4",
+    ),
+    "spans": (
+        SPANS,
+        "--train_file={}/squad.json --do_train --max_seq_length=9 "
+        "--max_query_length=3 --doc_stride=2 --pad_to=bucket",
+    ),
+}
+PARTS = "--distribution_strategy=mirrored --gradient_accumulation_steps=2"
 
 
 @pytest.fixture
@@ -57,15 +84,44 @@ def write(folder, task=CLASSES, labels=LABELS):
     (folder / "train.csv").write_text("text,label\n" + "".join(rows))
     rows = [f"7,{text}\n" for text in TEXTS[30:]]
     (folder / "more.csv").write_text("label,text\n" + "".join(rows))
+    (folder / "lines.txt").write_text("".join(f"{text}\n" for text in TEXTS))
+    lines = [
+        {
+            "tokens": (words := text.split()),
+            "tags": TAGS.labels[:1] * len(words),
+        }
+        for text in LABELS
+    ]
+    lines[0]["tags"] = TAGS.labels[1:] * len(lines[0]["tags"])
+    text = "".join(f"{json.dumps(line)}\n" for line in lines)
+    (folder / "tags.jsonl").write_text(text)
+    questions = [
+        (text, (str(n), "what ?", text.split()[-1], text.rindex(" ") + 1))
+        for n, text in enumerate(TEXTS)
+        if " " in text
+    ]
+    squad_files.write(folder / "squad.json", *questions)
     return folder
 
 
-def parse(folder, *flags, output="out"):
+def parse(folder, *flags, output="out", options_class=RunClassifier):
     given = command_lines.files_of_run(folder, output)
     given = [f"--{name}={value}" for name, value in given.items()]
-    given += [f"--train_file={folder / 'train.csv'}", "--dev_share=0"]
+    given += [f"--train_file={folder / 'train.csv'}"]
+    if options_class is RunClassifier:
+        given.append("--dev_share=0")
     given += [f"--teacher={folder / 'teacher'}", "--train_batch_size=8"]
-    return command_lines.parse(RunClassifier, shlex.join([*given, *flags]))
+    return command_lines.parse(options_class, shlex.join([*given, *flags]))
+
+
+def run_kind(folder, kind, *flags, output="out"):
+    """Trains a student of a kind, see `KINDS`; returns its directory."""
+    flags = [*KINDS[kind][1].format(folder, folder).split(), *flags]
+    if kind != "spans":
+        return run(folder, *flags, output=output)
+    options = parse(folder, *flags, output=output, options_class=RunSquad)
+    run_squad.main(options)
+    return folder / output
 
 
 def run(folder, *flags, output="out"):
@@ -194,13 +250,144 @@ def test_resumed_run_has_the_weights_of_an_uninterrupted_one_and_one_teacher(
         assert error.match(line)
 
 
+def taught_batch(folder, task, examples, options, length):
+    """Returns the features of examples, with a teacher's answers."""
+    source = teacher.with_teacher(task, options).teacher
+    [features] = source.featurize(
+        examples, options.model_files.tokenizer, length
+    )
+    size = len(features.lengths)
+    return features.batch(range(size), length, size)
+
+
+@pytest.mark.slow
+def test_answers_of_tags_are_the_probabilities_of_each_word(
+    tmp_path, without_openvino
+):
+    """A student in which sentences have two windows, and other token ids."""
+    write(tmp_path, TAGS)
+    (tmp_path / "vocab.txt").write_text(
+        "\n".join([*tiny.VOCAB[:4], *tiny.VOCAB[:3:-1]])
+    )
+    student = TaggingTask(labels=("B-X", "O"))
+    sentences = [text.split() for text in TEXTS]
+    examples = [
+        Sentence(words, ["O"] * len(words) if n % 2 else None, words)
+        for n, words in enumerate(sentences)
+    ]
+    batch = taught_batch(tmp_path, student, examples, parse(tmp_path), 6)
+    assert len(batch["input_ids"]) > len(TEXTS)
+    found = batch["teacher_answers"].transpose(0, 2, 1)
+    is_word = batch["label_mask"] > 0
+    assert not found[~is_word].any()
+    answers = Predictor.from_dir(tmp_path / "teacher")(sentences)
+    expected = [
+        [share, 1 - share] if tag == "B-X" else [1 - share, share]
+        for answer in answers
+        for tag, share in zip(
+            answer["tags"], answer["probabilities"], strict=True
+        )
+    ]
+    np.testing.assert_allclose(found[is_word], expected, atol=1e-5)
+    words = batch["label_mask"][batch["has_label"][:, 0] > 0].sum()
+    assert words == sum(map(len, sentences[1::2]))
+
+
+@pytest.mark.slow
+def test_answers_of_questions_are_the_probabilities_of_each_window(
+    tmp_path, without_openvino
+):
+    write(tmp_path, SPANS)
+    student = SquadTask(doc_stride=2, max_query_length=3)
+    context = "good cat is red sun"
+    examples = [
+        student.parse([question, context[:end]], "")
+        for question, end in (("what is it ?", None), ("red ?", 8))
+    ]
+    flags = {"teacher": str(tmp_path / "teacher")}
+    options = tiny.options(tmp_path, **flags)
+    batch = taught_batch(tmp_path, student, examples, options, 9)
+    assert len(batch["input_ids"]) == 3
+    model = trained_models.load_finetuned(str(tmp_path / "teacher")).model
+    for number, mask in enumerate(batch["input_mask"]):
+        length = mask.sum()
+        names = ("input_ids", "input_mask", "segment_ids")
+        window = {n: batch[n][number : number + 1, :length] for n in names}
+        expected = tf.nn.softmax(model(window)[0], axis=0).numpy().T
+        found = batch["teacher_answers"][number]
+        np.testing.assert_allclose(found[:, :length], expected, atol=1e-5)
+        assert not found[:, length:].any()
+    options = tiny.options(tmp_path, vocab=[*tiny.VOCAB, "new"], **flags)
+    with pytest.raises(InputError, match="vocabulary and casing must be those"):
+        teacher.with_teacher(student, options)
+
+
+@pytest.mark.slow
+def test_answers_of_texts_are_vectors_with_the_size_of_the_student(
+    tmp_path, without_openvino, caplog
+):
+    write(tmp_path, EmbeddingTask())
+    vectors = Embedder.from_pretrained(tmp_path / "teacher")(TEXTS)
+    task = EmbeddingTask(num_texts=3)
+    examples = [EmbeddingExample("", (text,)) for text in TEXTS]
+    flags = {"teacher": str(tmp_path / "teacher")}
+    batch = taught_batch(
+        tmp_path, task, examples, tiny.options(tmp_path, tiny.SMALL, **flags), 9
+    )
+    found = batch["teacher_answers"]
+    assert batch["input_ids"].shape == (len(TEXTS), 9)
+    np.testing.assert_allclose(found, vectors, atol=1e-5)
+    # The best approximation of rank 4 in float64.
+    options = tiny.options(tmp_path, {**tiny.SMALL, "hidden_size": 4}, **flags)
+    found = taught_batch(tmp_path, task, examples, options, 9)[
+        "teacher_answers"
+    ]
+    u, s, _ = np.linalg.svd(vectors.astype(np.float64))
+    expected = u[:, :4] * s[:4]
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    np.testing.assert_allclose(
+        found @ found.T, expected @ expected.T, atol=1e-4
+    )
+    options = tiny.options(tmp_path, tiny.CONFIG, **flags)
+    with pytest.raises(InputError, match=r"at least 32 dimensions.*: 8"):
+        teacher.with_teacher(task, options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "classes"])
+def test_resumed_and_divided_runs_of_each_kind_have_the_same_weights(
+    tmp_path, without_openvino, monkeypatch, kind
+):
+    """Without dropout, whose masks differ."""
+    monkeypatch.setattr(Dropout, "call", lambda self, x, **_: x)
+    write(tmp_path, KINDS[kind][0])
+    flags = ["--save_checkpoints_steps=5"]
+    output = run_kind(tmp_path, kind, *flags)
+    divided = run_kind(tmp_path, kind, *PARTS.split(), output="divided")
+    found, expected = weights(divided), weights(output)
+    for name in list(expected):
+        if name.endswith("/key/bias"):  # Its gradient is a rounding error.
+            del found[name], expected[name]
+    recorded.assert_all_close(found, expected, rtol=0, atol=1e-4)
+    resumed = shutil.copytree(output, tmp_path / "resumed")
+    rewind(resumed, 5)
+    records = (resumed / "train.tf_record").stat().st_ino
+    run_kind(tmp_path, kind, *flags, output="resumed")
+    assert (resumed / "train.tf_record").stat().st_ino == records
+    assert_same_weights(resumed, output)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("flag", "num_loaded"),
-    [("--sweep=distill_alpha=0.1,0.9;seed=1,2", 1), ("--folds=2", 3)],
+    ("kind", "flag", "num_loaded"),
+    [
+        ("classes", "--sweep=distill_alpha=0.1,0.9;seed=1,2", 1),
+        ("classes", "--folds=2", 3),
+        ("tags", "--folds=2", 3),
+    ],
 )
 def test_runs_of_a_sweep_share_the_answers_and_folds_do_not(
-    tmp_path, without_openvino, loaded, monkeypatch, flag, num_loaded
+    tmp_path, without_openvino, loaded, monkeypatch, kind, flag, num_loaded
 ):
     def start_command(name, flags):
         run_classifier.main(
@@ -209,10 +396,11 @@ def test_runs_of_a_sweep_share_the_answers_and_folds_do_not(
         return types.SimpleNamespace(wait=lambda: 0)
 
     monkeypatch.setattr(processes, "start_command", start_command)
-    flags = [flag, f"--unlabeled_file={write(tmp_path) / 'more.csv'}"]
+    write(tmp_path, KINDS[kind][0])
+    flags = [flag]
     if "sweep" in flag:
         flags.append(f"--dev_file={tmp_path / 'train.csv'}")
-    output = run(tmp_path, *flags)
+    output = run_kind(tmp_path, kind, *flags)
     assert len([d for d, _ in loaded if d.endswith("teacher")]) == num_loaded
     if "sweep" in flag:
         one, other = (
@@ -220,7 +408,7 @@ def test_runs_of_a_sweep_share_the_answers_and_folds_do_not(
             for share in (0.1, 0.9)
         )
         assert any(np.any(one[name] != other[name]) for name in one)
-    else:
+    elif kind == "classes":
         records = read_records(tmp_path, output / "fold=1of2")
         num_labeled = sum(has_label for _, has_label, _ in records.values())
         assert (num_labeled, len(records)) == (15, len(TEXTS) - 15)
@@ -241,6 +429,44 @@ def test_more_texts_need_only_the_columns_of_texts(tmp_path):
     [example] = tasks.get(options, rows).data.read("unlabeled")
     assert example.texts == ("red", "sun")
     assert (example.label, example.weight, example.group) == (None, None, None)
+
+
+def test_more_texts_may_be_lines_or_sentences(tmp_path):
+    write(tmp_path)
+    more = tmp_path / "more.txt"
+    more.write_text("red cat\n\nIs it?\n")
+
+    def read(kind, *flags):
+        given = KINDS[kind][1].format(tmp_path, tmp_path).split()
+        given += [f"--unlabeled_file={more}", *flags]
+        options, rows = run_classifier.resolve(parse(tmp_path, *given))
+        return tasks.get(options, rows).data.read("unlabeled")
+
+    texts = tmp_path / "train.csv"
+    texts.write_text(texts.read_text().replace("text,", "review,", 1))
+    assert [e.texts[0] for e in read("classes")] == ["red cat", "Is it?"]
+    assert [e.texts for e in read("vectors")] == [("red cat",), ("Is it?",)]
+    (tmp_path / "pairs.csv").write_text("query,positive\na,b\nb,c\n")
+    pairs = f"--train_file={tmp_path / 'pairs.csv'}"
+    assert [e.texts[0] for e in read("vectors", pairs)] == ["red cat", "Is it?"]
+    words = [["red", "cat"], ["Is", "it", "?"]]
+    assert [sentence.words for sentence in read("tags")] == words
+    more.write_text("red O\ncat B-X\n\nIs ?\nit ?\n? ?\n")
+    sentences = read("tags")
+    assert [sentence.words for sentence in sentences] == words
+    assert {sentence.tags for sentence in sentences} == {None}
+
+
+def test_student_of_vectors_learns_each_text_once(tmp_path):
+    write(tmp_path)
+    rows = "query,positive,negative\na b,c,\na b,d,c\n"
+    (tmp_path / "pairs.csv").write_text(rows)
+    flags = ["--task_type=embedding", f"--train_file={tmp_path / 'pairs.csv'}"]
+    options, rows = run_classifier.resolve(parse(tmp_path, *flags))
+    task = tasks.get(options, rows)
+    assert task.loss == "teacher"
+    texts = [example.texts for example in task.data.read("train")]
+    assert sorted(texts) == [("a b",), ("c",), ("d",)]
 
 
 @pytest.mark.parametrize(
@@ -264,7 +490,7 @@ def test_more_texts_need_only_the_columns_of_texts(tmp_path):
         (
             CLASSES,
             ["--task_type=regression", "--distill_temperature=3"],
-            "--distill_temperature=3.0 is for classification, choices. Rec",
+            "--distill_temperature=3.0 is for classification, choices, tags",
         ),
         (
             CLASSES,
@@ -272,18 +498,24 @@ def test_more_texts_need_only_the_columns_of_texts(tmp_path):
             "--unlabeled_file=x.csv needs --teacher",
         ),
         (CLASSES, ["--unlabeled_file=x.csv"], "x.csv must be an existing file"),
+        (
+            CLASSES,
+            ["--text_b_column=text", "--unlabeled_file={}/lines.txt"],
+            r"\.txt must be a table, such as .csv, with pairs of texts",
+        ),
+        *(
+            (EmbeddingTask(), ["--task_type=embedding", flag], message)
+            for flag, message in (
+                ("--distill_alpha=0.1", "alpha=0.1 is for .*embedding"),
+                ("--temperature=0.1", "temperature=0.1 conflicts with --teach"),
+            )
+        ),
     ],
 )
 def test_teacher_must_fit_the_task(tmp_path, task, flags, message):
     numbers = {text: str(len(text)) for text in LABELS}
     labels = numbers if "--task_type=regression" in flags else LABELS
     write(tmp_path, task, labels)
+    flags = [flag.format(tmp_path) for flag in flags]
     with pytest.raises(InputError, match=message):
         run(tmp_path, *flags)
-
-
-def test_other_tasks_have_no_teacher(tmp_path):
-    (tmp_path / "train.txt").write_text("good B-X\nbad O\n\n")
-    options = tiny.options(tmp_path, task_name="ner", teacher=str(tmp_path))
-    with pytest.raises(InputError, match=r"is for .*, choices\. Received: tag"):
-        tasks.get(options)

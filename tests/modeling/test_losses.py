@@ -134,6 +134,16 @@ def test_symmetric_loss_is_the_mean_of_both_directions():
     np.testing.assert_allclose(found_gradients, expected, atol=1e-5)
 
 
+def test_loss_of_vectors_falls_with_their_cosine_to_the_teacher():
+    vectors = unit_vectors(5, 6)
+    answers = np.roll(vectors, 1, axis=0)
+    expected = 1 - (vectors * answers).sum(-1)
+    batch = {"teacher_answers": answers.astype(np.float32)}
+    found, gradients = embedding_loss("teacher", vectors, **batch)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    np.testing.assert_allclose(gradients, -answers, atol=1e-6)
+
+
 def test_losses_of_scored_pairs_equal_their_formulas():
     vectors = unit_vectors(5, 2, 6)
     scores = np.array([0.2, 1.0, 0.2, 0.0, 0.5])

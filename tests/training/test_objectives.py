@@ -294,3 +294,48 @@ def test_losses_of_truncated_vectors_are_added():
         tf.constant(vectors, tf.float32), {"label_ids": tf.constant(labels)}
     )
     np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["tags", "spans"])
+@pytest.mark.parametrize("num_parts", [1, 2])
+def test_loss_of_a_student_of_tokens_equals_its_formula(kind, num_parts):
+    random = np.random.default_rng(0)
+    logits = random.normal(size=(32, 5, 3 if kind == "tags" else 2)) * 3
+    answers = random.normal(size=logits.shape) * 3
+    has_label = random.integers(0, 2, (32, 1))
+    features = {"has_label": has_label, "input_ids": np.ones((32, 5), int)}
+    if kind == "tags":
+        weights = random.integers(0, 2, (32, 5))
+        answers = special.softmax(answers, -1) * weights[..., None]
+        labels = random.integers(0, 3, (32, 5)) * has_label
+        features |= {"label_ids": labels, "label_mask": weights}
+        hard = negative_log_probabilities(logits, labels)
+        soft = [
+            taught_losses(kind, x, a, 2.5) if a.any() else np.zeros(())
+            for x, a in zip(
+                logits.reshape(-1, 3), answers.reshape(-1, 3), strict=True
+            )
+        ]
+        soft = np.reshape(soft, (32, 5))
+        losses = 0.3 * soft + 0.7 * has_label * hard
+    else:
+        weights = np.ones(32)
+        answers[:, 3:] = -np.inf  # Padding, which the student must not choose.
+        answers = special.softmax(answers, 1)
+        places = random.integers(0, 3, (32, 2))
+        features |= {"start_positions": places[:, :1]}
+        features |= {"end_positions": places[:, 1:]}
+        by_end = logits.swapaxes(1, 2)
+        hard = negative_log_probabilities(by_end, places).mean(-1)
+        soft = taught_losses(kind, by_end, answers.swapaxes(1, 2), 2.5).mean(-1)
+        losses = 0.3 * soft + 0.7 * has_label[:, 0] * hard
+    answers = answers.swapaxes(1, 2).astype(np.float32)
+    objective = FinetuningObjective(
+        Head("token_classification", 3, kind),
+        distillation=Distillation(0.3, 2.5),
+    )
+    found = weighted_mean(
+        objective, features | {"teacher_answers": answers}, logits, num_parts
+    )
+    expected = (losses * weights).sum() / weights.sum()
+    np.testing.assert_allclose(found, expected, rtol=1e-5)

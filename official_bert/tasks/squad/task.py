@@ -3,21 +3,21 @@
 import dataclasses
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any
 
 import numpy as np
 from absl import logging
 
 from official_bert.errors import InputError, quoted
-from official_bert.inputs.schemas import Schema
+from official_bert.inputs.schemas import Feature, Schema
 from official_bert.io import files
 from official_bert.io.json_files import Amount, Count
 from official_bert.metrics import squad_metrics
 from official_bert.options import AnswerOptions, Predict, RunSquad
 from official_bert.runs import file_names
 from official_bert.sources.heads import Head, PoolingHead
-from official_bert.tasks import task
+from official_bert.tasks import probabilities, task
 from official_bert.tasks.squad.decoding import (
     DecodingOptions,
     SquadAnswer,
@@ -94,6 +94,7 @@ class SquadTask(task.Task):
     head_kind = "question_answering"
     not_saved = (*task.Task.not_saved, "show_progress", "num_shown")
     serving = "squad"
+    shares_features = True
     epoch_has_all_features = False
     main_metric = "f1"
     baseline_name = "always no answer"
@@ -156,6 +157,39 @@ class SquadTask(task.Task):
         return decode(
             features, padded, self.decoding, show_progress=self.show_progress
         )
+
+    def soft_answers(
+        self, features: SquadFeatures, logits: task.Logits
+    ) -> list[np.ndarray]:
+        """Returns the probabilities of starts and ends, [2, S], of windows."""
+        return [
+            probabilities.softmax(window[:length].T)
+            for window, length in zip(logits, features.lengths, strict=True)
+        ]
+
+    def soft_answers_schema(self, max_seq_length: int) -> Feature:
+        """Returns the shape [2, S]."""
+        feature = self.schema(max_seq_length)["input_ids"]
+        return feature._replace(is_float=True, num_choices=2)
+
+    def divide_answers(
+        self, features: SquadFeatures, answers: Sequence[np.ndarray]
+    ) -> Iterable[tuple[int, np.ndarray]]:
+        """Returns the answers, which are those for windows."""
+        return zip(features.windows.example.tolist(), answers, strict=True)
+
+    def as_teacher(self, student: Any) -> "SquadTask":
+        """Returns the task with the student's windows."""
+        return dataclasses.replace(
+            self,
+            doc_stride=student.doc_stride,
+            max_query_length=student.max_query_length,
+            pad_to="bucket",
+        )
+
+    def has_label(self, example: SquadExample) -> bool:
+        """Whether the question has an answer; "no answer" is one."""
+        return example.answer is not None
 
     def outputs(
         self,
