@@ -21,7 +21,7 @@ from official_bert.tasks.documents import warn_of_truncation
 from official_bert.tasks.engines import Engine
 from official_bert.tasks.sentence_vectors import (
     SentencePooling,
-    normalize,
+    nearest,
     similarity,
 )
 from official_bert.tokenization import Tokenizer
@@ -30,8 +30,6 @@ Vectors = npt.NDArray[np.float32]
 
 # Texts of a chunk are tokenized together, and sorted by length.
 _CHUNK = 4096
-# The number of similarities in memory in a search.
-_BLOCK = 2**24
 
 
 class SearchResult(NamedTuple):
@@ -220,20 +218,4 @@ class Embedder:
                 f"and `k` at least 1. Received: {list(shape)}, k = {k}."
             )
         vectors = self(queries, prompt_name=prompt_name)
-        if kind == "cosine":  # Normalized once, not for every block.
-            vectors, corpus = normalize(vectors), normalize(corpus)
-            kind = "dot"
-        num_found = min(k, len(corpus))
-        indices = np.empty((len(vectors), num_found), np.int64)
-        scores = np.empty((len(vectors), num_found), np.float32)
-        rows_of_block = max(1, _BLOCK // len(corpus))
-        for start in range(0, len(vectors), rows_of_block):
-            block = slice(start, start + rows_of_block)
-            found = similarity(vectors[block], corpus, kind)
-            nearest = np.argpartition(-found, num_found - 1, axis=1)
-            nearest = np.sort(nearest[:, :num_found], axis=1)
-            values = np.take_along_axis(found, nearest, 1)
-            order = np.argsort(-values, axis=1, kind="stable")
-            indices[block] = np.take_along_axis(nearest, order, 1)
-            scores[block] = np.take_along_axis(values, order, 1)
-        return SearchResult(indices, scores)
+        return SearchResult(*nearest(vectors, corpus, k, kind))

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 _BLOCK = 2**22  # The number of similarities in memory.
 _DEPTHS = (1, 10, 100)  # Of the recall.
 _DEPTH = 10  # Of MRR and nDCG.
+METRICS = (*(f"recall@{depth}" for depth in _DEPTHS), "mrr@10", "ndcg@10")
 
 
 def ranks(

@@ -2,7 +2,8 @@
 
 import os
 import re
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from absl import logging
 
@@ -58,7 +59,12 @@ class FinetuningOptions(
 
     # The command whose run directories this command can evaluate too.
     module_command = ""
-    one_of = ("do_train", "do_eval", "do_predict", "do_export")
+    one_of: ClassVar[Sequence[str]] = (
+        "do_train",
+        "do_eval",
+        "do_predict",
+        "do_export",
+    )
 
     num_train_epochs: float = non_negative(
         "Passes over the training data.",
@@ -247,7 +253,7 @@ class FinetuningOptions(
 
         `command` is another command, which wrote --output_dir, or None.
         """
-        acts = self.do_eval or self.do_predict or self.do_export
+        acts = any(map(self.is_set, self.one_of))
         if acts and not self._names_model:
             received = f", not a run of {command}" if command else ""
             raise InputError(

@@ -80,6 +80,12 @@ def parse_sizes(value: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
+def _passages(paths: str) -> str | None:
+    if any(map(tables.format_of, files.named(paths))):
+        return "must be a text file with a passage per line, not a table."
+    return None
+
+
 def _fold(value: str) -> str | None:
     match = re.fullmatch(r"([1-9]\d*)of(\d+)", value)
     if not match or int(match[2]) < max(2, int(match[1])):
@@ -94,6 +100,7 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
     """Options of `run_classifier.py`."""
 
     module_command = "run_classifier_with_tfhub.py"
+    one_of = (*FinetuningOptions.one_of, "mine_negatives")
 
     data_dir: str = path_option(
         "The directory with the task's files.",
@@ -291,7 +298,8 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         "task; for own data, macro_f1 if one of the labels is on more than 80% "
         "of the examples.",
         "",
-        losses="classification multilabel regression",
+        losses="classification multilabel regression ranking "
+        "symmetric_ranking cosent cosine teacher",
         in_sweep=False,
     )
     pooling: str = choice(
@@ -331,6 +339,23 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         "cosent|cosine",
         conflicts=("teacher",),
     )
+    corpus_file: str | None = optional_path(
+        "Embeddings: text files with a passage per line. Evaluations search "
+        "each match among these passages and all matches.",
+        needs="train_file",
+        check=_passages,
+        on_resume="input",
+        in_sweep=False,
+    )
+    mine_negatives: int = non_negative(
+        "Embeddings: at the end, write mined_negatives.csv: the training pairs "
+        "with the N most similar texts that are not matches, to train on next.",
+        0,
+        needs="train_file",
+        conflicts=("sweep", "teacher"),
+        **PER_COMMAND,
+        in_sweep=False,
+    )
     sweep: str = option(
         "Train with each combination of values, such as "
         "learning_rate=5e-5,3e-5;seed=1..5, and write a table of results.",
@@ -348,9 +373,15 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         sweep_values.parse(self.sweep, type(self))  # Raises an InputError.
         is_embedding = self.task_type == "embedding"
         losses = ("temperature", "symmetric_loss", "score_loss")
-        for name in ("pooling", "embedding_size", "matryoshka", *losses):
+        searches = ("corpus_file", "mine_negatives")
+        sizes = ("embedding_size", "matryoshka")
+        for name in ("pooling", *sizes, *losses, *searches):
             if self.is_set(name) and not is_embedding:
                 raise self.error(name, "needs --task_type=embedding. Add it.")
+        is_searched = "corpus" in self.used_splits
+        if self.do_train and self.corpus_file and not is_searched:
+            message = "needs an evaluation. Add --dev_file."
+            raise self.error("corpus_file", message)
         for name in ("folds", "fold"):
             if self.is_set(name) and is_embedding:
                 raise self.error(name, "does not support embeddings. Omit it.")
@@ -502,9 +533,14 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
 
     @property
     def used_splits(self) -> list[str]:
-        """Which of `train`, `dev`, `test` and `unlabeled` are read."""
-        has_texts = self.do_train and self.unlabeled_file
-        return super().used_splits + ["unlabeled"] * bool(has_texts)
+        """Which of `train`, `dev`, `test`, `unlabeled`, `corpus` are read."""
+        splits = super().used_splits
+        if self.mine_negatives and not self.do_train:
+            splits.insert(0, "train")
+        if self.do_train and self.unlabeled_file:
+            splits.append("unlabeled")
+        is_searched = self.mine_negatives or {"dev", "test"} & {*splits}
+        return splits + ["corpus"] * bool(self.corpus_file and is_searched)
 
     @property
     def resolved_task(self) -> str:
@@ -522,7 +558,7 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         return self.resolved_task in (*tables.FORMATS, tables.LINES)
 
     def own_file(self, split: str) -> str:
-        """Returns the user's `train`, `dev`, `test` or `unlabeled` file.
+        """Returns the user's file of a split, such as `train`.
 
         This may be several, see `own_files`. With --train_file, but without
         --dev_file, `dev` is the file of held-out examples that training writes.

@@ -90,21 +90,28 @@ class RunDirectory:
         has_part = options.get("dev_share") or options.get("fold")
         return bool(has_own_file and has_part)
 
-    def variant_of_results(self, split: str, path: str | None) -> str:
+    def variant_of_results(
+        self, split: str, path: str | None, corpus_file: str | None = None
+    ) -> str:
         """Returns what distinguishes the results for a `dev` or `test` file.
 
-        This is "" for the file that the run was trained with, and for its
+        This is "" for the files that the run was trained with, and for its
         held-out examples: their results have names without a variant.
         """
         options = self.record.options
         own_path = options.get(f"{split}_file")
         if split == "dev":
             own_path = own_path or self.file(file_names.HELD_OUT)
-        if not (path and options):
+        own_paths = {path: own_path, corpus_file: options.get("corpus_file")}
+        others = [
+            file
+            for file, own in own_paths.items()
+            if file
+            and not (own and os.path.realpath(file) == os.path.realpath(own))
+        ]
+        if not (others and options):
             return ""
-        if own_path and os.path.realpath(path) == os.path.realpath(own_path):
-            return ""
-        return file_names.variant(path)
+        return file_names.variant(",".join(others))
 
     def checkpoint_names(self) -> list[str]:
         """Returns the names in the list of checkpoints, the newest last.

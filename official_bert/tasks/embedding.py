@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from official_bert.errors import InputError, quoted
 from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
-from official_bert.io import files
+from official_bert.io import files, tables
 from official_bert.io.json_files import Size
 from official_bert.io.rows import Row
 from official_bert.metrics import ranking, regression
@@ -28,7 +28,7 @@ from official_bert.tasks import detection
 from official_bert.tasks.detection import PairColumns
 from official_bert.tasks.own_data import trained_task
 from official_bert.tasks.own_texts import OwnTexts
-from official_bert.tasks.sentence_vectors import normalize
+from official_bert.tasks.sentence_vectors import nearest, normalize
 from official_bert.tasks.task import (
     ExampleFeature,
     Logits,
@@ -39,6 +39,7 @@ from official_bert.tasks.task import (
 from official_bert.tokenization import Tokenizer
 
 POOLINGS = ("mean", "cls")
+_SCORE_METRICS = ("spearmanr", "pearson")
 
 
 class EmbeddingExample(NamedTuple):
@@ -51,6 +52,7 @@ class EmbeddingExample(NamedTuple):
     guid: str  # The example's name, such as "dev-12".
     texts: tuple[str, ...]  # Missing ones are empty.
     label: float | None = None  # The similarity of the first two texts.
+    has_query: bool = True  # Otherwise, all texts are passages to search.
 
 
 Examples = Sequence[EmbeddingExample]
@@ -75,6 +77,7 @@ class EmbeddingTask(Task):
             which become 0 and 1.
         has_scores: Whether evaluated pairs have scores. Otherwise, the match
             of each text is searched among all texts.
+        best_metric: The main metric; "": Spearman's correlation or nDCG.
     """
 
     pooling: Annotated[str, POOLINGS] = "mean"
@@ -88,6 +91,7 @@ class EmbeddingTask(Task):
     temperature: float = 0.05
     score_range: tuple[float, float] = (0.0, 1.0)
     has_scores: bool = False
+    best_metric: str = ""
 
     kind = "embedding"
     head_kind = "encoder"
@@ -102,6 +106,7 @@ class EmbeddingTask(Task):
         "temperature",
         "score_range",
         "has_scores",
+        "best_metric",
     )
 
     def __post_init__(self) -> None:
@@ -113,7 +118,8 @@ class EmbeddingTask(Task):
 
     @property
     def main_metric(self) -> str:
-        return "spearmanr" if self.has_scores else "ndcg@10"
+        default = "spearmanr" if self.has_scores else "ndcg@10"
+        return self.best_metric or default
 
     @property
     def head(self) -> Head:
@@ -189,6 +195,59 @@ class EmbeddingTask(Task):
         del found["mean_squared_error"]  # Scores may have any range.
         return found
 
+    def passages(self, texts: Iterable[str]) -> list[EmbeddingExample]:
+        """Returns examples of different texts without queries.
+
+        Texts of similar length are in one example, so that there is little
+        padding.
+        """
+        ordered = sorted(dict.fromkeys(filter(None, texts)), key=len)
+        starts = range(0, len(ordered), self.num_texts)
+        parts = (ordered[start : start + self.num_texts] for start in starts)
+        return [EmbeddingExample("", (*p,), has_query=False) for p in parts]
+
+    def with_negatives(
+        self,
+        pairs: Examples,
+        corpus: Iterable[str],
+        passages: Examples,
+        answers: Any,
+        number: int,
+    ) -> Iterator[Sequence[str]]:
+        """Yields a header, and each pair with the nearest wrong texts.
+
+        These are the matches and negatives of all pairs and the texts of the
+        corpus, except those that are equal to the query or to one of its
+        matches. `passages` are those of all texts; `answers` are theirs.
+        """
+        found = {
+            _key(text): (text, vector)
+            for example, vectors in zip(passages, answers, strict=True)
+            for text, vector in zip(example.texts, vectors, strict=True)
+        }
+        right: dict[str, set[str]] = {}  # What no query may have as negatives.
+        keys = dict.fromkeys(map(_key, corpus))
+        for pair in pairs:
+            query, match, *others = map(_key, pair.texts)
+            right.setdefault(query, {query}).add(match)
+            keys |= dict.fromkeys(filter(None, (match, *others)))
+        documents = [*keys]
+        indices, _ = nearest(
+            np.stack([found[query][1] for query in right]),
+            np.stack([found[document][1] for document in documents]),
+            number + max(map(len, right.values())),
+        )
+        wrong = {
+            query: [documents[i] for i in row if documents[i] not in own]
+            for (query, own), row in zip(right.items(), indices, strict=True)
+        }
+        names = [f"negative_{index + 1}" for index in range(number)]
+        yield ["query", "positive", *names]
+        for pair in pairs:
+            nearest_keys = wrong[_key(pair.texts[0])][:number]
+            texts = [found[key][0] for key in nearest_keys]
+            yield [*pair.texts[:2], *texts, *[""] * (number - len(texts))]
+
     def write_predictions(
         self, directory: str, split: str, examples: Examples, answers: Any
     ) -> None:
@@ -214,9 +273,14 @@ class EmbeddingTask(Task):
         return {"vector": answer[0].tolist()}
 
 
+def _key(text: str) -> str:
+    """Returns what is the same for texts that count as equal."""
+    return " ".join(text.lower().split())
+
+
 def _hash(text: str) -> int:
     """Returns a positive int32, the same for equal texts; 0 for none."""
-    return zlib.crc32(text.encode()) % (2**31 - 1) + 1 if text else 0
+    return zlib.crc32(_key(text).encode()) % (2**31 - 1) + 1 if text else 0
 
 
 def _cosines(answers: Sequence[np.ndarray]) -> list[float]:
@@ -227,23 +291,26 @@ def _cosines(answers: Sequence[np.ndarray]) -> list[float]:
 def _search(examples: Examples, answers: Any) -> dict[str, Any]:
     """Returns the metrics of finding matches among all texts but the first.
 
-    Equal first texts are one query, with several matches.
+    Equal first texts are one query, with several matches. With passages to
+    search, these replace the negatives of the pairs.
     """
     queries: dict[str, np.ndarray] = {}
     documents: dict[str, np.ndarray] = {}
     matches: dict[str, dict[str, None]] = {}
+    searched = slice(1, None if examples[-1].has_query else 2)
     for example, vectors in zip(examples, answers, strict=True):
-        query, match, *_ = example.texts
-        queries[query] = vectors[0]
-        matches.setdefault(query, {})[match] = None
-        for text, vector in zip(example.texts[1:], vectors[1:], strict=True):
-            if text:
-                documents[text] = vector
+        texts = [_key(text) for text in example.texts]
+        if example.has_query:
+            queries[texts[0]] = vectors[0]
+            matches.setdefault(texts[0], {})[texts[1]] = None
+            texts, vectors = texts[searched], vectors[searched]
+        found = zip(texts, vectors, strict=True)
+        documents |= {text: vector for text, vector in found if text}
     index = {text: number for number, text in enumerate(documents)}
     ranks = ranking.ranks(
         np.stack([*queries.values()]),
         np.stack([*documents.values()]),
-        [[index[text] for text in found] for found in matches.values()],
+        [[index[text] for text in own] for own in matches.values()],
     )
     return ranking.ranking([*ranks]) | {"documents": len(documents)}
 
@@ -254,7 +321,7 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> EmbeddingTask:
     `rows` are those of the first file in use, if it was read already.
     """
     data = OwnPairs(options, (), first_rows=rows)
-    splits = options.used_splits
+    splits = [split for split in options.used_splits if split != "corpus"]
     columns = {split: data.columns(split) for split in splits}
     for split in {*splits} - {"train", "unlabeled"}:
         if columns[split].match is None:
@@ -293,6 +360,8 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> EmbeddingTask:
             message = f"must be below the size of the vectors, {size}."
             raise options.error("matryoshka", message)
     evaluated = [split for split in ("dev", "test") if split in splits]
+    has_scores = bool(evaluated and columns[evaluated[0]].score)
+    _check_search(options, columns, has_scores=has_scores)
     return EmbeddingTask(
         **settings,
         matryoshka=sizes,
@@ -300,9 +369,32 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> EmbeddingTask:
         loss=loss,
         temperature=options.temperature,
         score_range=(min(scores), max(scores)),
-        has_scores=bool(evaluated and columns[evaluated[0]].score),
+        has_scores=has_scores,
+        best_metric=options.best_metric,
         data=data,
     )
+
+
+def _check_search(
+    options: RunClassifier,
+    columns: Mapping[str, PairColumns],
+    *,
+    has_scores: bool,
+) -> None:
+    """Raises `InputError` if flags of the search do not fit the columns."""
+    names = _SCORE_METRICS if has_scores else ranking.METRICS
+    if options.best_metric and options.best_metric not in names:
+        message = f"must be a metric of this evaluation: {', '.join(names)}."
+        raise options.error("best_metric", message)
+    scored = [split for split, found in columns.items() if found.score]
+    if options.corpus_file and {*scored} - {"train"}:
+        message = "is for evaluations of pairs without scores. Omit it."
+        raise options.error("corpus_file", message)
+    if options.mine_negatives:
+        found = columns["train"]
+        if found.score or not found.match:
+            message = "needs pairs without scores in --train_file. Omit it."
+            raise options.error("mine_negatives", message)
 
 
 def _require_dropout(options: RunClassifier) -> None:
@@ -373,11 +465,20 @@ class OwnPairs(OwnTexts):
         return found._replace(score="") if split == "unlabeled" else found
 
     def read(self, split: str) -> Sequence[Any]:
-        if split == "train" or (split == "dev" and self.options.holds_out):
+        if split == "corpus":
+            rows = tables.read(self.paths(split), tables.LINES)
+            return [row.text("text") for row in rows]
+        is_train = split == "train" and self.options.do_train
+        if is_train or (split == "dev" and self.options.holds_out):
             examples = super().read(split)
         else:
             examples = self.examples(self.rows(split), split)
             self._warn_of_training_texts(split, examples)
+        is_mined = split == "train" and not (is_train or self.options.dev_file)
+        if is_mined and files.exists(self.path("dev")):
+            # For --mine_negatives. The training held out some of the pairs.
+            held_out = {example.texts[0] for example in self.read("dev")}
+            examples = [e for e in examples if e.texts[0] not in held_out]
         if not (self.options.teacher and split in ("train", "unlabeled")):
             return examples
         texts = {text: e.guid for e in examples for text in e.texts if text}

@@ -11,6 +11,9 @@ from official_bert.sources.formats.huggingface.sentence_transformers import (
     EmbeddingSettings,
 )
 
+# The number of similarities in memory in a search.
+_BLOCK = 2**24
+
 _Pooling = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
@@ -133,3 +136,30 @@ def largest_components(vectors: np.ndarray, size: int) -> np.ndarray:
     largest = np.abs(components).argmax(axis=0)
     signs = np.sign(components[largest, np.arange(size)])
     return np.asarray(components * signs, np.float32)
+
+
+def nearest(
+    queries: np.ndarray, corpus: np.ndarray, k: int, kind: str = "cosine"
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the `k` most similar vectors of a corpus for each query.
+
+    Returns their indices, int64 [N, k], most similar first, and similarities,
+    float32 [N, k]; see `similarity`. Equal ones keep the order of the corpus.
+    If the corpus [M, D] has fewer than `k` vectors, there are M results.
+    """
+    if kind == "cosine":  # Normalized once, not for every block.
+        queries, corpus, kind = normalize(queries), normalize(corpus), "dot"
+    num_found = min(k, len(corpus))
+    indices = np.empty((len(queries), num_found), np.int64)
+    scores = np.empty((len(queries), num_found), np.float32)
+    rows_of_block = max(1, _BLOCK // len(corpus))
+    for start in range(0, len(queries), rows_of_block):
+        block = slice(start, start + rows_of_block)
+        found = similarity(queries[block], corpus, kind)
+        best = np.argpartition(-found, num_found - 1, axis=1)
+        best = np.sort(best[:, :num_found], axis=1)
+        values = np.take_along_axis(found, best, 1)
+        order = np.argsort(-values, axis=1, kind="stable")
+        indices[block] = np.take_along_axis(best, order, 1)
+        scores[block] = np.take_along_axis(values, order, 1)
+    return indices, scores

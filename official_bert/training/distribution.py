@@ -28,6 +28,7 @@ _BATCH_SIZE_FLAGS = {
     "train": "train_batch_size",
     "unlabeled": "train_batch_size",
     "dev": "eval_batch_size",
+    "corpus": "eval_batch_size",
     "test": "predict_batch_size",
 }
 

@@ -1,6 +1,7 @@
 """Evaluation and prediction of fine-tuned models."""
 
 import contextlib
+import itertools
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ import numpy as np
 from absl import logging
 
 from official_bert import tasks
-from official_bert.io import files, json_files
+from official_bert.io import files, json_files, tables
 from official_bert.runs import file_names
 from official_bert.sources import task_file
 from official_bert.tasks import record_files
@@ -32,8 +33,8 @@ def evaluate(
     and a table of wrong answers, and calibrates the model.
     """
     task, examples = run.task, run.examples[split]
-    answers, losses = _run_model(run, "dev", split, record_dir)
-    results = losses | task.metrics(examples, answers)
+    answers, losses = _run_model(run, "dev", examples, split, record_dir)
+    results = losses | _metrics(run, "dev", examples, answers)
     if record_dir:
         if getattr(run.options, "fold", ""):
             task.write_predictions(record_dir, split, examples, answers)
@@ -79,8 +80,9 @@ def _calibrated(
 
 
 def _variant(run: "FinetuningRun", split: str = "dev") -> str:
-    path = getattr(run.options, f"{split}_file", None)
-    return run.run_directory.variant_of_results(split, path)
+    names = f"{split}_file", "corpus_file"
+    paths = (getattr(run.options, name, None) for name in names)
+    return run.run_directory.variant_of_results(split, *paths)
 
 
 def write_results(run: "FinetuningRun", global_step: int) -> None:
@@ -134,8 +136,8 @@ def predict(run: "FinetuningRun") -> None:
         )
     for split in run.task.data.splits("test"):
         examples = run.examples[split]
-        answers, _ = _run_model(run, "test", split, run.directory)
-        metrics = run.task.metrics(examples, answers)
+        answers, _ = _run_model(run, "test", examples, split, run.directory)
+        metrics = _metrics(run, "test", examples, answers)
         task, answers, calibrated = _calibrated(run, examples, answers)
         metrics |= calibrated
         named = split + variant
@@ -151,10 +153,44 @@ def predict(run: "FinetuningRun") -> None:
             print_metrics(run, split, metrics)
 
 
+def mine_negatives(run: "FinetuningRun", number: int) -> None:
+    """Writes the training pairs with the negatives that the model finds."""
+    task: Any = run.task  # An `EmbeddingTask`.
+    pairs = run.examples["train"]
+    corpus = run.examples.get("corpus", ())
+    texts = itertools.chain(corpus, *(pair.texts for pair in pairs))
+    passages = task.passages(texts)
+    answers, _ = _run_model(run, "dev", passages)
+    rows = task.with_negatives(pairs, corpus, passages, answers, number)
+    path = os.path.join(run.directory, file_names.MINED)
+    files.write_text(path, tables.to_csv(rows))
+    logging.info(f"Wrote {path}, a --train_file with negatives")
+
+
+def _metrics(
+    run: "FinetuningRun", mode: str, examples: Sequence[Any], answers: Any
+) -> dict[str, Any]:
+    """Returns the metrics; a search also finds passages of --corpus_file."""
+    task: Any = run.task
+    if corpus := run.examples.get("corpus"):
+        passages = task.passages(corpus)
+        examples = [*examples, *passages]
+        answers = [*answers, *_run_model(run, mode, passages)[0]]
+    metrics: dict[str, Any] = task.metrics(examples, answers)
+    return metrics
+
+
 def _run_model(
-    run: "FinetuningRun", mode: str, split: str, record_dir: str | None
+    run: "FinetuningRun",
+    mode: str,
+    examples: Sequence[Any],
+    split: str = "",
+    record_dir: str | None = None,
 ) -> tuple[list[Any], dict[str, float]]:
-    """Returns answers without calibration, and the mean losses."""
+    """Returns answers without calibration, and the mean losses.
+
+    If `record_dir` is given, writes the features to the records of `split`.
+    """
     task = run.task.uncalibrated
     forward, length = run.forwards[mode], run.options.max_seq_length
     answers: list[Any] = []
@@ -164,9 +200,7 @@ def _run_model(
         path = os.path.join(record_dir, file_names.records(split))
         writing = files.writing(path)
     with writing as file:
-        for features in task.featurize(
-            run.examples[split], run.tokenizer, length
-        ):
+        for features in task.featurize(examples, run.tokenizer, length):
             if file:
                 record_files.write_features(file, features, length)
             outputs = forward.run(features, _DESCRIPTIONS[mode])

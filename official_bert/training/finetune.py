@@ -248,7 +248,8 @@ def finetune(
             fit(run)
             # The chief may still be writing the last checkpoint.
             distribution.wait_for_all_hosts(run.strategy)
-        if options.do_eval or options.do_predict:
+        mines = getattr(options, "mine_negatives", 0)
+        if options.do_eval or options.do_predict or mines:
             _evaluate_and_predict(run)
 
 
@@ -263,6 +264,8 @@ def _evaluate_and_predict(run: FinetuningRun) -> None:
         evaluate.write_results(run, global_step)
     if options.do_predict:
         evaluate.predict(run)
+    if number := getattr(options, "mine_negatives", 0):
+        evaluate.mine_negatives(run, number)
 
 
 def prepare(
@@ -310,7 +313,7 @@ def _require_best_metric(
     baseline = task.baseline(examples["dev"], examples["dev"])
     # Larger values of the metric must be better.
     names = reporting.numbers(baseline).keys() - {"hamming_loss"}
-    if task.main_metric not in names:
+    if names and task.main_metric not in names:
         raise InputError(
             f"--best_metric={task.main_metric} must be a metric of this task "
             "and its evaluation data, where larger is better: one of "
@@ -354,6 +357,8 @@ def data_files(task: Task, options: FinetuningOptions) -> dict[str, list[str]]:
     holds_out = isinstance(options, RunClassifier) and options.holds_out
     if options.eval_every and not holds_out:
         paths["evaluation data"] = task.data.paths("dev")
+    if options.eval_every and getattr(options, "corpus_file", None):
+        paths["corpus"] = task.data.paths("corpus")
     if task.teacher:
         paths["teacher"] = task.teacher.files
     if isinstance(options, RunClassifier) and options.unlabeled_file:

@@ -181,7 +181,7 @@ def _require_same_run(
         )
     names = options.names(on_resume="fixed")
     # Without a dev file, training data is held out.
-    for name in ("dev_file", "teacher", "unlabeled_file"):
+    for name in ("dev_file", "teacher", "unlabeled_file", "corpus_file"):
         if None in (record.options.get(name), getattr(options, name, None)):
             names.append(name)
     changes = changed_options(record, options, names)

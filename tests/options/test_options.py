@@ -228,7 +228,7 @@ INVALID = [
     (RunClassifier, {"freeze": "3-1"}, "--freeze=3-1 .*0 to 11"),
     (RunClassifier, {"freeze": "head"}, "--freeze=head"),
     (RunClassifier, {"data_dir": "none"}, "--data_dir=none"),
-    (RunClassifier, {"do_train": False}, "At least one of .*--do_export must"),
+    (RunClassifier, {"do_train": False}, "At least one of .*--do_export, "),
     (RunClassifier, {**EXPORT, "do_train": False}, "--do_export needs task"),
     (RunClassifier, {**EXPORT, **LITE, "bilstm_size": 8}, "tflite .*--bilstm_"),
     (RunClassifier, {**EXPORT, **SWEEP}, "conflicts with --do_export"),

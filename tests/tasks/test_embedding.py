@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+from sklearn.metrics import ndcg_score
 from support import ROOT, tiny
 from support.conversions import change_json
 
@@ -172,6 +173,34 @@ def test_settings_are_those_of_the_model(tmp_path):
         ("query,positive\na,b\nc,d\n", {"matryoshka": "8,32"}, "vectors, 32"),
         ("a,b,score\nx,y,1\nz,w,2\n", {"symmetric_loss": True}, "without sc"),
         ("query,positive\na,b\nc,d\n", {"class_weights": "a=1"}, "class_w"),
+        ("query,positive\na,b\nc,d\n", {"best_metric": "f1"}, "recall@1, r"),
+        (
+            "query,positive\na,b\nc,d\n",
+            {"corpus_file": "c.csv", "dev_share": 0.1},
+            "c.csv must be a text file with a passage per line, not a table",
+        ),
+        (
+            "query,positive\na,b\nc,d\n",
+            {"corpus_file": "c.txt", "dev_share": 0.1},
+            "c.txt must be an existing file",
+        ),
+        (
+            "query,positive\na,b\nc,d\n",
+            {"corpus_file": str(ROOT / "README.md")},
+            "README.md needs an evaluation. Add --dev_file",
+        ),
+        (
+            "text_a,text_b,score\n"
+            + "".join(f"a{n},b,{n}\n" for n in range(40)),
+            {"corpus_file": str(ROOT / "README.md"), "dev_share": 0.1},
+            "README.md is for evaluations of pairs without scores",
+        ),
+        (
+            "one,two,score\na,b,1\nc,d,2\n",
+            {"mine_negatives": 1},
+            "mine_negatives=1 needs pairs without scores",
+        ),
+        ("text\na\nb\n", {"mine_negatives": 1}, "needs pairs without scores"),
         (
             "query,positive\na,b\nc,d\n",
             {"long_document": "windows"},
@@ -236,10 +265,15 @@ def test_features_have_a_sequence_of_each_text(tokenizer):
     assert min(a, b, dogs) > 0
 
 
+def vectors_at(angles):
+    """Returns vectors of length 1, float32 [N, 2], for angles in degrees."""
+    radians = np.radians(angles)
+    return np.stack([np.cos(radians), np.sin(radians)], 1).astype(np.float32)
+
+
 def test_metrics_are_those_of_scores_or_of_the_search_among_all_matches():
-    angles = np.radians([0, 10, 20, 30, 40, 90])
-    v = np.stack([np.cos(angles), np.sin(angles)], 1).astype(np.float32)
-    task = EmbeddingTask()
+    v = vectors_at([0, 10, 20, 30, 40, 90])
+    task = EmbeddingTask(num_texts=2)
     scored = [EmbeddingExample(str(n), ("a", "b"), 3.0 - n) for n in range(3)]
     found = task.metrics(scored, [v[[0, 1]], v[[0, 3]], v[[0, 2]]])
     assert found == {
@@ -262,3 +296,49 @@ def test_metrics_are_those_of_scores_or_of_the_search_among_all_matches():
     assert found["documents"] == 4
     assert found["recall@1"] == pytest.approx((0.5 + 1 + 0) / 3)
     assert found["mrr@10"] == pytest.approx((1 + 1 + 0.5) / 3)
+    # Passages of a corpus: p at 5 degrees, and a again. They replace n. Now,
+    # the ranks are 2 and 4 for q, 1 for r and 2 for s.
+    [passages] = task.passages(["A  ", "p", "", "p"])
+    assert passages.texts == ("p", "A  ")
+    found = task.metrics([*examples, passages], [*vectors, vectors_at([5, 10])])
+    assert found["documents"] == 4
+    assert found["recall@1"] == pytest.approx(1 / 3)
+    assert found["mrr@10"] == pytest.approx((1 / 2 + 1 + 1 / 2) / 3)
+    assert found["ndcg@10"] == pytest.approx(
+        np.mean(
+            [
+                ndcg_score(
+                    [[1, 1, 0, 0]], [np.cos(np.radians([10, 90, 30, 5]))]
+                ),
+                1,
+                ndcg_score(
+                    [[0, 0, 1, 0]], [np.cos(np.radians([80, 0, 60, 85]))]
+                ),
+            ]
+        )
+    )
+
+
+def test_mined_negatives_are_the_nearest_texts_that_are_not_right():
+    task = EmbeddingTask(num_texts=3)
+    angles = {
+        **{"q": 0, "Q ": 0, "a": 10, "b": 20, "B": 20, "n": 5, "p": 30},
+        **{"q2": 90, "c": 80, "far": 180},
+    }
+    texts = [("q", "a", "n"), ("Q ", "b", ""), ("q2", "c", "")]
+    pairs = [EmbeddingExample(str(n), t) for n, t in enumerate(texts)]
+    corpus = ["p", "B", "far", "q"]
+    passages = task.passages([*angles])
+    vectors = [
+        vectors_at([angles[text] for text in example.texts])
+        for example in passages
+    ]
+    rows = [*task.with_negatives(pairs, corpus, passages, vectors, 3)]
+    assert rows == [
+        ["query", "positive", "negative_1", "negative_2", "negative_3"],
+        ["q", "a", "n", "p", "c"],
+        ["Q ", "b", "n", "p", "c"],
+        ["q2", "c", "p", "B", "a"],
+    ]
+    rows = [*task.with_negatives(pairs[2:], ["p"], passages, vectors, 3)]
+    assert rows[1] == ["q2", "c", "p", "", ""]

@@ -1,14 +1,23 @@
 """Sentence embeddings: training on pairs, and the models that it writes."""
 
+import csv
 import json
 import shutil
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from safetensors.numpy import load_file
+from sklearn.metrics import ndcg_score
 from support import recorded, tiny
 from support.conversions import change_json, convert
-from support.run_outputs import assert_same_weights, rewind, weights
+from support.run_outputs import (
+    assert_same_weights,
+    read_json,
+    read_json_lines,
+    rewind,
+    weights,
+)
 from support.sentence_transformers import (
     encode_with_sentence_transformers,
     keep_modules,
@@ -97,6 +106,68 @@ def test_divided_batches_end_with_the_weights_of_one_device(
         if name.endswith("/key/bias"):  # Only rounding errors, see above.
             del found[name], expected[name]
     recorded.assert_all_close(found, expected, rtol=0, atol=1e-4)
+
+
+def test_matches_are_searched_in_a_corpus_and_negatives_are_mined(
+    folder, tmp_path
+):
+    passages = tiny.texts(300, 1, 6)
+    (tmp_path / "corpus.txt").write_text("".join(f"{p}\n" for p in passages))
+    flags = {
+        "corpus_file": str(tmp_path / "corpus.txt"),
+        "mine_negatives": 2,
+        "best_metric": "recall@10",
+        "eval_every": 20,
+    }
+    output = run(folder, tmp_path / "out", num_train_epochs=4.0, **flags)
+    results = read_json(output / "eval_results.json")
+    held_out = read_json_lines(output / "dev.jsonl")
+    matches = [row["positive"] for row in held_out]
+    documents = [*dict.fromkeys([*matches, *passages])]
+    assert results["documents"] == len(documents)
+    embedder = Embedder.from_pretrained(output)
+    queries = [*dict.fromkeys(row["query"] for row in held_out)]
+    right = np.zeros((len(queries), len(documents)))
+    for row in held_out:
+        right[queries.index(row["query"]), documents.index(row["positive"])] = 1
+    scores = embedder.similarity(embedder(queries), embedder(documents))
+    assert results["ndcg@10"] == pytest.approx(
+        ndcg_score(right, scores, k=10), abs=1e-6
+    )
+    history = read_json_lines(output / "eval_history.jsonl")
+    best = max(history, key=lambda entry: entry["recall@10"])
+    assert best["recall@10"] == pytest.approx(results["recall@10"])
+
+    mined = output / "mined_negatives.csv"
+    with open(mined, newline="") as file:
+        rows = [*csv.DictReader(file)]
+    pairs = {(row["query"], row["positive"]) for row in rows}
+    assert not {query for query, _ in pairs} & {*queries}
+    assert not pairs & {
+        (row["query"], row[name])
+        for row in rows
+        for name in ("negative_1", "negative_2")
+    }
+    # Without training, the same pairs are mined again.
+    mined.rename(tmp_path / "mined.csv")
+    flags["corpus_file"] = str(tmp_path / "other.txt")
+    shutil.copy(tmp_path / "corpus.txt", tmp_path / "other.txt")
+    run(folder, output, do_train=False, do_eval=True, **flags)
+    assert read_json(output / "eval_results_other.json") == results
+    assert {*mined.read_text().splitlines()} == {
+        *(tmp_path / "mined.csv").read_text().splitlines()
+    }
+    second = run(
+        folder,
+        tmp_path / "second",
+        train_file=str(mined),
+        dev_file=str(output / "dev.jsonl"),
+        num_train_epochs=1.0,
+    )
+    records = tf.data.TFRecordDataset(str(second / "train.tf_record"))
+    [record, *_] = records.as_numpy_iterator()
+    example = tf.train.Example.FromString(record)
+    assert len(example.features.feature["text_ids"].int64_list.value) == 4
 
 
 def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(
