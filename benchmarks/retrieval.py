@@ -18,8 +18,8 @@ import csv
 import json
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import bm25s
 import numpy as np
@@ -37,21 +37,39 @@ _METRICS = ("recall@1", "recall@10", "mrr@10", "ndcg@10")
 Scores = npt.NDArray[np.float32]
 
 
-def read(
-    path: str, num_questions: int
-) -> tuple[list[str], list[int], list[str]]:
-    """Returns evenly spaced questions, their paragraphs, and all paragraphs."""
+class Question(NamedTuple):
+    """A question of SQuAD."""
+
+    text: str
+    paragraph: int  # The index of its paragraph.
+    answer_start: int  # In the paragraph.
+
+
+def read(path: str, num_questions: int) -> tuple[list[Question], list[str]]:
+    """Returns evenly spaced questions, and all paragraphs."""
     with open(path, encoding="utf-8") as file:
         articles = json.load(file)["data"]
     paragraphs = [p for article in articles for p in article["paragraphs"]]
-    pairs = [
-        (question["question"].strip(), number)
+    questions = [
+        Question(
+            question["question"].strip(),
+            number,
+            question["answers"][0]["answer_start"],
+        )
         for number, paragraph in enumerate(paragraphs)
         for question in paragraph["qas"]
     ]
-    step = max(1, len(pairs) // (num_questions or len(pairs)))
-    questions, numbers = zip(*pairs[::step], strict=True)
-    return [*questions], [*numbers], [p["context"] for p in paragraphs]
+    step = max(1, len(questions) // (num_questions or len(questions)))
+    return questions[::step], [p["context"] for p in paragraphs]
+
+
+def words_around(text: str, start: int, number: int) -> str:
+    """Returns a number of words of a text, around a position; 0: all."""
+    before, after = text[:start].split(), text[start:].split()
+    words = before + after
+    last_first = len(words) - number
+    first = max(0, min(len(before) - number // 2, last_first))
+    return " ".join(words[first : first + number]) if number else text
 
 
 def bm25(
@@ -69,21 +87,38 @@ def bm25(
 
 
 def write_pairs(
-    path: str, output: str, num_questions: int, num_negatives: int
+    path: str,
+    output: str,
+    num_questions: int,
+    num_negatives: int,
+    num_words: int,
+    *,
+    is_for_embedder: bool,
 ) -> None:
-    questions, numbers, paragraphs = read(path, num_questions)
+    questions, paragraphs = read(path, num_questions)
     choice = random.Random(12345)
+    found: Iterable[Scores] = [np.zeros(0, np.float32)] * len(questions)
+    if num_negatives:
+        found = bm25([question.text for question in questions], paragraphs)
     with open(output, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["query", "document", "label"])
-        for question, number, scores in zip(
-            questions, numbers, bm25(questions, paragraphs), strict=True
-        ):
+        header = ["query", "document", "label"]
+        if is_for_embedder:
+            names = [f"negative_{n + 1}" for n in range(num_negatives)]
+            header = ["query", "positive", *names]
+        writer.writerow(header)
+        for (text, own, start), scores in zip(questions, found, strict=True):
             hardest = np.argsort(-scores, kind="stable")[:_HARDEST].tolist()
-            others = [index for index in hardest if index != number]
-            writer.writerow([question, paragraphs[number], 1])
-            for index in choice.sample(others, num_negatives):
-                writer.writerow([question, paragraphs[index], 0])
+            others = [index for index in hardest if index != own]
+            negatives = choice.sample(others, num_negatives)
+            texts = [
+                words_around(paragraphs[own], start, num_words),
+                *(paragraphs[index] for index in negatives),
+            ]
+            rows: list[list[Any]] = [[text, *texts]]
+            if not is_for_embedder:
+                rows = [[text, t, int(not n)] for n, t in enumerate(texts)]
+            writer.writerows(rows)
 
 
 def rerank(
@@ -121,7 +156,9 @@ def rerank(
 def measure(
     path: str, num_questions: int, embedder: str, reranker: str
 ) -> None:
-    questions, numbers, paragraphs = read(path, num_questions)
+    found_questions, paragraphs = read(path, num_questions)
+    questions = [question.text for question in found_questions]
+    numbers = [question.paragraph for question in found_questions]
     print(f"{len(questions):,} questions, {len(paragraphs):,} paragraphs\n")
     print(f"{'':24}{'seconds':>10}" + "".join(f"{m:>11}" for m in _METRICS))
 
@@ -166,13 +203,22 @@ def main() -> None:
     pairs.add_argument("output")
     pairs.add_argument("--questions", type=int, default=6000)
     pairs.add_argument("--negatives", type=int, default=3)
+    pairs.add_argument("--words", type=int, default=0)
+    pairs.add_argument("--embedder", action="store_true")
     table.add_argument("squad")
     table.add_argument("--questions", type=int, default=1000)
     table.add_argument("--embedder", default="")
     table.add_argument("--reranker", default="")
     args = parser.parse_args()
     if args.command == "pairs":
-        write_pairs(args.squad, args.output, args.questions, args.negatives)
+        write_pairs(
+            args.squad,
+            args.output,
+            args.questions,
+            args.negatives,
+            args.words,
+            is_for_embedder=args.embedder,
+        )
     else:
         measure(args.squad, args.questions, args.embedder, args.reranker)
 
