@@ -15,8 +15,7 @@ from official_bert.options.flags import (
     positive,
 )
 from official_bert.options.model_source import MODEL_FILES, ModelOptions
-from official_bert.sources import heads, task_file
-from official_bert.sources.formats.huggingface import files as huggingface_files
+from official_bert.sources import task_file
 
 _PRETRAINED = (
     "For a pre-trained model, use predict.py with --fill_mask or --score."
@@ -117,7 +116,7 @@ class AnswerOptions(ModelOptions, EngineOptions, heading="Model"):
 
     @functools.cached_property
     def task(self) -> dict[str, Any]:
-        """The model's `task.json`, or only the kind of the task.
+        """The model's `task.json`, or the part of it that is known.
 
         Raises `InputError` if the model is not fine-tuned, or lacks a file.
         """
@@ -129,20 +128,11 @@ class AnswerOptions(ModelOptions, EngineOptions, heading="Model"):
                 "--model_dir must be given, or --model with a model that was "
                 f"fine-tuned with transformers. {_PRETRAINED}"
             )
-        directory = self.model_files.init_checkpoint
-        if task := task_file.read_beside(directory):
-            self._require_files(is_finetuned=False)
-            return task
-        content = self.model_files.source.content
-        architecture = huggingface_files.architecture(directory, content)
-        head = heads.of_architecture(architecture)
-        if not (head and head.task):
+        if not self.model_files.task:
             message = (
-                "must be a fine-tuned model. Received: "
-                f"{architecture or 'a pre-trained model'}. Fine-tune it with "
-                "run_classifier.py or run_squad.py and pass --model_dir. "
-                f"{_PRETRAINED}"
+                "must be a fine-tuned model. Fine-tune it with "
+                f"run_classifier.py or run_squad.py. {_PRETRAINED}"
             )
             raise self.error("model", message)
         self._require_files(is_finetuned=False)
-        return {"kind": head.task}
+        return self.model_files.task

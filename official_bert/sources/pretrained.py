@@ -15,7 +15,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from absl import logging
 
@@ -32,6 +32,7 @@ from official_bert.runs.file_names import CONFIG, VOCAB
 from official_bert.sources import (
     checkpoint_paths,
     formats,
+    heads,
     task_file,
     tokenizer_files,
 )
@@ -108,6 +109,32 @@ class ModelFiles:
     def embedding(self) -> EmbeddingSettings | None:
         """How a text becomes a vector, if the model was trained for it."""
         return sentence_transformers.read(self.init_checkpoint)
+
+    @functools.cached_property
+    def task(self) -> dict[str, Any]:
+        """The `task.json` of a fine-tuned model; {} for other models.
+
+        For a model of transformers, it has only the kind and the labels; a
+        model with one output is a regression model, without labels.
+        """
+        directory = self.init_checkpoint
+        if task := task_file.read_beside(directory):
+            return task
+        if not files.exists(os.path.join(directory, huggingface_files.CONFIG)):
+            return {}
+        content = self.source.content
+        head = heads.of_architecture(
+            huggingface_files.architecture(directory, content)
+        )
+        if not (head and head.task):
+            return {}
+        labels: tuple[str, ...] = ()
+        if head.task in ("text", "tagging"):
+            labels = huggingface_files.labels(directory, content)
+        return {
+            "kind": head.task,
+            "labels": [*labels] if len(labels) > 1 else [],
+        }
 
     @functools.cached_property
     def tokenizer(self) -> "Tokenizer":

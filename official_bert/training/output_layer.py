@@ -1,15 +1,12 @@
 """Decides whether fine-tuning loads the output layer of a fine-tuned model."""
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
 from absl import logging
 
 from official_bert.errors import listed
-from official_bert.io import files
-from official_bert.sources import heads, task_file
-from official_bert.sources.formats.huggingface import files as huggingface_files
+from official_bert.sources import heads
 from official_bert.sources.pretrained import ModelFiles
 from official_bert.tasks.task import Task
 
@@ -24,7 +21,7 @@ def weights_to_initialize(
     standardizes its targets.
     """
     checkpoint = model_files.init_checkpoint
-    trained, current = _task_of(model_files), task.to_json()
+    trained, current = model_files.task, task.to_json()
     labels = current.get("labels", ())
     trained_labels = [*trained.get("labels", ())]
     is_text = trained.get("kind") == current["kind"] == "text"
@@ -39,25 +36,6 @@ def weights_to_initialize(
         return ()
     logging.info(f"The output layer is newly initialized, because {reason}")
     return heads.OUTPUT_LAYER
-
-
-def _task_of(model_files: ModelFiles) -> dict[str, Any]:
-    """Returns the `task.json` of a model; for transformers, the known keys."""
-    checkpoint = model_files.init_checkpoint
-    if task := task_file.read_beside(checkpoint):
-        return task
-    if not files.exists(os.path.join(checkpoint, huggingface_files.CONFIG)):
-        return {}
-    content = model_files.source.content
-    architecture = huggingface_files.architecture(checkpoint, content)
-    head = heads.of_architecture(architecture)
-    kind = head.task if head else None
-    has_labels = kind in ("text", "tagging")
-    labels: tuple[str, ...] = ()
-    if has_labels:
-        labels = huggingface_files.labels(checkpoint, content)
-    # A model with one output is a regression model.
-    return {"kind": kind, "labels": [*labels] if len(labels) > 1 else []}
 
 
 def _is_scaled(task: Mapping[str, Any]) -> bool:

@@ -304,7 +304,7 @@ WRONG = [
     (f"{TUNED} --output_file=TUNED/checkpoint", "--output_file=.*checkpoint"),
     (f"{TUNED} --output_file=TUNED/model.ckpt-3.index", "--output_file=.*ckpt"),
     ("--model=PRE", "pretrained must be .* run_classifier.py .* --fill_mask"),
-    ("--model=HF", "--model=HF must .* BertForMaskedLM. .*--score"),
+    ("--model=HF", "--model=HF must be a fine-tuned model. .*--score"),
     ("--model_dir=LTR --fill_mask", r"config\.json: .* left-to-right model"),
     (f"{TUNED} --input_format=xml", "--input_format=xml"),
     (f"{TUNED} --input_format=csv", "--input_format=csv needs --input_file"),
