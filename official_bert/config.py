@@ -157,11 +157,11 @@ class BertConfig:
                 f"vocab_size={self.vocab_size}. Use the model's vocabulary."
             )
         if size < self.vocab_size - MAX_PADDING:
-            message = (
-                "%s: has %d tokens, but the model has %d. Check that it is the "
-                "vocabulary of the model."
+            logging.warning(
+                f"{vocab_file}: has {size} tokens, but the model has "
+                f"{self.vocab_size}. Check that it is the vocabulary of the "
+                "model."
             )
-            logging.warning(message, vocab_file, size, self.vocab_size)
 
     def require_length(self, max_seq_length: int) -> None:
         """Raises `InputError` for sequences longer than the model supports."""
