@@ -329,11 +329,6 @@ class Task(abc.ABC):
         """Whether texts that are too long are truncated."""
         return False
 
-    @property
-    def has_class_weights(self) -> bool:
-        """Whether the task supports --class_weights."""
-        return False
-
     def class_weights(self, training: Examples) -> tuple[float, ...]:
         """Returns the weight of each class in the loss; (): all equal."""
         return ()

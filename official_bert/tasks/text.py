@@ -196,11 +196,6 @@ class TextTask(Task):
         is_multilabel = self.task_type == "multilabel"
         return tuple(example.label) if is_multilabel else (example.label,)
 
-    @property
-    def has_class_weights(self) -> bool:
-        """True, except in regression."""
-        return self.task_type != "regression"
-
     def with_class_weights(self, value: str) -> "TextTask":
         """Returns the task with the weights of --class_weights.
 

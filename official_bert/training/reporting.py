@@ -171,7 +171,7 @@ def warn_of_one_class(
         "If most labels are the same, add examples of the others. Otherwise, "
         "train for more steps or with another learning rate"
     )
-    if task.has_class_weights and has_rare_labels:
+    if _has_class_weights(task) and has_rare_labels:
         advice = (
             "The other labels are rare. Add examples of them, or train with "
             "--class_weights=balanced (or larger weights)"
@@ -185,6 +185,11 @@ def warn_of_one_class(
         f"{split}: all {len(predictions)} predictions are {predicted!r}. "
         f"{advice}."
     )
+
+
+def _has_class_weights(task: Task) -> bool:
+    field = RunClassifier.fields()["class_weights"]
+    return task.head.loss in field.metadata["losses"].split()
 
 
 def warn_unless_better(
@@ -204,7 +209,7 @@ def warn_unless_better(
     has_rare_labels = baseline.get("accuracy", 0.0) > MAX_SHARE_OF_LABEL
     has_rare_labels |= baseline.get("micro_f1") == 0.0
     advice = f"more steps{f' ({more_steps})' * bool(more_steps)}"
-    if task.has_class_weights and has_rare_labels:
+    if _has_class_weights(task) and has_rare_labels:
         advice = "--class_weights=balanced, because labels are rare,"
         if options.is_set("class_weights"):
             advice = (
