@@ -232,6 +232,7 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         "Own data, tagging: all labels, one per line. Default: the labels of "
         "the training data.",
         None,
+        losses="classification multilabel tags",
         on_resume="input",
         inherited=False,
     )
@@ -239,22 +240,30 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         "Multiple choice: column of the text that the choices are about; not "
         "needed if there are questions.",
         "context",
+        losses="choices",
     )
     question_column: str | None = optional(
         "Multiple choice: column of the question. Default: question, if it "
-        "exists."
+        "exists.",
+        losses="choices",
     )
     choices_column: str = option(
         "Multiple choice: column of the list of choices, or one column for "
         "each, such as A,B,C,D. Default: choices, or columns with such names.",
         "choices",
+        losses="choices",
     )
-    token_column: int = non_negative("Tagging: column of words.", 0)
+    token_column: int = non_negative(
+        "Tagging: column of words.", 0, losses="tags"
+    )
     tag_column: int = option(
-        "Tagging: the column of the tags; -1 is the last.", -1, at_least=-1
+        "Tagging: the column of the tags; -1 is the last.",
+        -1,
+        at_least=-1,
+        losses="tags",
     )
     document_context: bool = switch(
-        "Tagging: fill sequences with neighboring sentences."
+        "Tagging: fill sequences with neighboring sentences.", losses="tags"
     )
     class_weights: str = option(
         "Weights of the labels in the training loss: none, balanced (rare "

@@ -387,6 +387,8 @@ def _detect_task_type(options: _Options, rows: Sequence[Row]) -> _Options:
             must += "add --task_name=ner"
             raise row.error(column, must, label)
     task_type, alternative = infer_task_type(labels), ""
+    if options.label_file and task_type == "regression":
+        task_type = "classification"
     if all(to_number(label) is not None for label in labels):
         is_class = task_type == "classification"
         other_type = "regression" if is_class else "classification"

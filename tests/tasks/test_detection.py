@@ -264,6 +264,15 @@ def test_task_type_follows_from_the_labels(labels, expected):
     assert detection.infer_task_type(labels) == expected
 
 
+def test_listed_integers_are_classes(tmp_path):
+    (tmp_path / "labels").write_text("\n".join(map(str, range(20))))
+    rows = [f"it is good {i},{i}" for i in range(20)]
+    found = complete(
+        tmp_path, "a.csv", table(*rows), f"--label_file={tmp_path}/labels"
+    )
+    assert found.task_type == "classification"
+
+
 def test_evaluating_on_the_training_file_is_a_warning(tmp_path, caplog):
     path = tmp_path / "a.csv"
     path.write_text(table(*REVIEWS))

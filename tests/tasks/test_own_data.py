@@ -72,8 +72,9 @@ def test_test_data_with_some_unknown_labels_gives_a_warning(
     write(tmp_path / "labels", "1\n2\n")
     rows = [{"text": "a", "id": 7, "label": cell} for cell in cells]
     write_jsonl(tmp_path / "test.jsonl", *rows)
-    flags = {"id_column": "id", "label_file": str(tmp_path / "labels")}
-    flags["do_train"] = False
+    flags = {"id_column": "id", "do_train": False}
+    if task_type != "regression":
+        flags["label_file"] = str(tmp_path / "labels")
     task = make(tmp_path, "jsonl", task_type=task_type, **flags)
     expected = [TextExample("7", "a", None, label) for label in labels]
     assert task.data.read("test") == expected
@@ -485,6 +486,12 @@ def test_balanced_weight_of_labels_without_examples_is_one(tmp_path, rare):
             "--weight_column=text is for .* Received: tagging, tags. Omit it",
         ),
         ({"best_metric": "f1", "task_name": "ner"}, "--best_metric=f1 is for"),
+        ({"choices_column": "A,B"}, "--choices_column=A,B is for choices. Rec"),
+        ({"tag_column": 1}, "--tag_column=1 is for tags. Received: text, cl"),
+        (
+            {"label_file": "labels", "task_type": "regression"},
+            "--label_file=.* is for classification, multilabel, tags. Rec",
+        ),
         # The development set has one class, so it has no ROC AUC.
         ({"best_metric": "roc_auc"}, "one of accuracy, balanced_accuracy, mac"),
     ],
@@ -495,6 +502,9 @@ def test_weights_and_metrics_that_a_task_lacks_are_an_error(
     labels = ["1", "2"] if "task_type" in flags else ["a", "b"]
     write(tmp_path / "train.csv", rows_with(*labels))
     write(tmp_path / "dev.csv", rows_with(labels[0]))
+    write(tmp_path / "labels", "1\n2\n")
+    if "label_file" in flags:
+        flags = {**flags, "label_file": str(tmp_path / "labels")}
     for split in ("train", "dev"):
         write(tmp_path / f"{split}.txt", "word O\n\nBonn B-LOC\n")
     flags = {"task_name": "csv", "do_predict": False, **flags}
