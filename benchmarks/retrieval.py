@@ -7,10 +7,15 @@ r"""Search in SQuAD: the paragraph of each question, among all paragraphs.
     --embedder=MODEL --reranker=RUN_DIR
 
 `pairs` writes the training data of a reranker: each question with its paragraph
-and some of those that BM25 ranks first. `measure` prints a table. The reranker
-orders the best 50 paragraphs of BM25 by a weighted sum of both scores; choose
-the weight by a table of the training set. Both commands need `pip install
-bm25s`; the reranker also needs `openvino`.
+and some of those that BM25 ranks first. With `--embedder`, it writes that of an
+embedder: a row for each question, with the same paragraphs. `--words=N` cuts
+the question's own paragraph to N words around the answer. `--questions=0` are
+all.
+
+`measure` prints a table; `--max_seq_length` is that of the embedder, by default
+its own. The reranker orders the best 50 paragraphs of BM25 by a weighted sum of
+both scores; choose the weight by a table of the training set. Both commands
+need `pip install bm25s`; the reranker also needs `openvino`.
 """
 
 import argparse
@@ -154,7 +159,11 @@ def rerank(
 
 
 def measure(
-    path: str, num_questions: int, embedder: str, reranker: str
+    path: str,
+    num_questions: int,
+    embedder: str,
+    max_seq_length: int,
+    reranker: str,
 ) -> None:
     found_questions, paragraphs = read(path, num_questions)
     questions = [question.text for question in found_questions]
@@ -174,6 +183,7 @@ def measure(
     print_row("BM25", first, seconds)
     if embedder:
         model = Embedder.from_pretrained(embedder)
+        model.max_seq_length = max_seq_length or model.max_seq_length
         scores, seconds = _timed(
             lambda: model.similarity(model(questions), model(paragraphs))
         )
@@ -208,6 +218,7 @@ def main() -> None:
     table.add_argument("squad")
     table.add_argument("--questions", type=int, default=1000)
     table.add_argument("--embedder", default="")
+    table.add_argument("--max_seq_length", type=int, default=0)
     table.add_argument("--reranker", default="")
     args = parser.parse_args()
     if args.command == "pairs":
@@ -220,7 +231,13 @@ def main() -> None:
             is_for_embedder=args.embedder,
         )
     else:
-        measure(args.squad, args.questions, args.embedder, args.reranker)
+        measure(
+            args.squad,
+            args.questions,
+            args.embedder,
+            args.max_seq_length,
+            args.reranker,
+        )
 
 
 if __name__ == "__main__":
