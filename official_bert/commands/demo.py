@@ -79,13 +79,13 @@ data/python_word_order.py --output_dir={demo}/word_order
 Are the words in order?
 {demo}/finetuning/pretrained/{metrics}
 run_classifier.py --model={model}
-    --train_file={demo}/word_order/sentences.tsv --learning_rate=3e-4
+    --train_file={demo}/word_order/sentences.tsv --learning_rate=1e-3
     --num_train_epochs=2 --output_dir={demo}/finetuning/pretrained
 
 Train the same task from random weights
 {demo}/finetuning/random/{metrics}
 run_classifier.py --model={model} --init_checkpoint=
-    --train_file={demo}/word_order/sentences.tsv --learning_rate=3e-4
+    --train_file={demo}/word_order/sentences.tsv --learning_rate=1e-3
     --num_train_epochs=2 --output_dir={demo}/finetuning/random
 
 Predict new sentences
@@ -139,7 +139,6 @@ Next, fine-tune on your own CSV file. Here, it has the columns review and
 opinion:
 
   python run_classifier.py --model=bert_tiny_demo --output_dir=out \\
-    --learning_rate=3e-4 \\
     --train_file=reviews.csv --text_column=review --label_column=opinion
   python predict.py --model_dir=out --input_file=new.csv
 

@@ -2,9 +2,8 @@ r"""Fine-tunes BERT on a task, evaluates it, and predicts the test set.
 
 Your own data:
 
-  python run_classifier.py --model=bert_tiny_demo --learning_rate=3e-4 \
-    --train_file=reviews.csv --text_column=review --label_column=opinion \
-    --output_dir=out
+  python run_classifier.py --model=bert_tiny_demo --output_dir=out \
+    --train_file=reviews.csv --text_column=review --label_column=opinion
 
 A benchmark, with the flags of the 2018 release:
 

@@ -120,7 +120,8 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         "Own data, instead of --task_name and --data_dir: .csv, .tsv, .jsonl "
         "(also .gz), .xlsx, .parquet or .arrow files, as a,b or a pattern; for "
         "--task_name=ner, also CoNLL. Implies --do_train, --do_eval and, by "
-        "default, --pad_to=bucket. Flags that you omit are detected.",
+        "default, --pad_to=bucket, --adam_bias_correction and a learning rate "
+        "of 5e-5 * 768 / hidden size. Flags that you omit are detected.",
         common=True,
         on_resume="input",
     )
@@ -482,19 +483,29 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
             "text_a_column": "",
             "label_column": "",
             "pad_to": "bucket",
+            "adam_bias_correction": True,
         }
-        # Long sentences with tags are divided, not truncated.
-        fits = not options.is_tagging and options._has_model_files
-        if fits and "max_seq_length" not in options.given:
-            settings = None
-            if options.task_type == "embedding" and options.init_checkpoint:
-                settings = options.model_files.embedding
-            settings = settings or EmbeddingSettings()
-            positions = options.model_files.config.max_position_embeddings
-            implied["max_seq_length"] = settings.length(positions)
-            # Embedding models keep their length, also for short training data.
-            implied["fit_max_seq_length"] = not settings.max_seq_length
+        if options._has_model_files:
+            implied |= options._implied_by_model()
         return options.fill(implied)
+
+    def _implied_by_model(self) -> dict[str, Any]:
+        """Returns the values of flags for own texts that depend on a model."""
+        config = self.model_files.config
+        # Narrower models than BERT-Base need higher rates.
+        rate = float(f"{5e-5 * 768 / config.hidden_size:.1g}")
+        implied: dict[str, Any] = {"learning_rate": rate}
+        # Long sentences with tags are divided, not truncated.
+        if self.is_tagging or "max_seq_length" in self.given:
+            return implied
+        settings = None
+        if self.task_type == "embedding" and self.init_checkpoint:
+            settings = self.model_files.embedding
+        settings = settings or EmbeddingSettings()
+        length = settings.length(config.max_position_embeddings)
+        # Embedding models keep their length, also for short training data.
+        fits = not settings.max_seq_length
+        return {**implied, "max_seq_length": length, "fit_max_seq_length": fits}
 
     @property
     def _has_model_files(self) -> bool:
