@@ -223,7 +223,9 @@ class EmbeddingTask(Task):
         found = {
             _key(text): (text, vector)
             for example, vectors in zip(passages, answers, strict=True)
-            for text, vector in zip(example.texts, vectors, strict=True)
+            for text, vector in zip(
+                example.texts, normalize(vectors), strict=True
+            )
         }
         right: dict[str, set[str]] = {}  # What no query may have as negatives.
         keys = dict.fromkeys(map(_key, corpus))

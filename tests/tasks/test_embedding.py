@@ -331,6 +331,7 @@ def test_mined_negatives_are_the_nearest_texts_that_are_not_right():
     passages = task.passages([*angles])
     vectors = [
         vectors_at([angles[text] for text in example.texts])
+        * [[9 if text == "c" else 1] for text in example.texts]
         for example in passages
     ]
     rows = [*task.with_negatives(pairs, corpus, passages, vectors, 3)]
