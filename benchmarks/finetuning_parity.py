@@ -1,22 +1,25 @@
 r"""Fine-tuning compared with Hugging Face's Trainer, from the same weights.
 
   python -m benchmarks.finetuning_parity DATA_DIR MODEL TORCH_PYTHON \
-    [--tasks MRPC RTE CoLA STS-B SST-2] [--seeds=3] [--num_train_epochs=3]
+    [--tasks MRPC RTE CoLA STS-B SST-2 POS SQuAD] [--seeds 1 2 3] \
+    [--num_train_epochs=3] [--runs=FILE]
 
-DATA_DIR contains `glue/MRPC` and so on. MODEL is a directory of transformers,
-and TORCH_PYTHON a Python with torch, transformers and accelerate. Both sides
-get the same tokens, batch size, learning rate, warm-up, decay and number of
-epochs, dropout as in MODEL's config, and bias correction in Adam. Initial
+DATA_DIR contains `glue/MRPC`, ..., `pos` and `squad`. MODEL is a directory of
+transformers, and TORCH_PYTHON a Python with torch, transformers and accelerate.
+Both sides get the same tokens, batch size, learning rate, warm-up, decay and
+number of epochs, dropout as in MODEL's config, and bias correction in Adam.
+SST-2 and SQuAD have one epoch; SQuAD has the first 10,000 questions. Initial
 output layers, orders of examples and dropout masks are different draws. Prints
 a row for each task: the metric, as mean and standard deviation over the seeds,
 the difference with its standard error over pairs of seeds, and the minutes of
-a run, start-up included.
+a run, start-up included. `--runs` names a file of finished runs, one JSON
+object per line: runs in it are not repeated, new ones are appended.
 """
 
 import argparse
+import dataclasses
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -28,12 +31,16 @@ import numpy as np
 from benchmarks import padding
 from benchmarks.pretraining_gain import TASKS
 from official_bert.io import files, json_files
+from official_bert.sources import heads
 from official_bert.tasks import glue
-from official_bert.tasks.text import TextTask
+from official_bert.tasks.conll import ConllData
+from official_bert.tasks.squad.task import SquadData, SquadTask
+from official_bert.tasks.tagging import TaggingTask
 from official_bert.tokenization import Tokenizer
 
 TRAINER = os.path.join(os.path.dirname(__file__), "parity_trainer.py")
-BATCH_SIZE, LENGTH = 32, 128
+BATCH_SIZE, LENGTH, STRIDE = 32, 128, 64
+NUM_QUESTIONS = 10000  # Of SQuAD.
 LEARNING_RATE, WARMUP_PROPORTION = 5e-5, 0.1
 
 
@@ -45,38 +52,42 @@ class Run(NamedTuple):
 
 
 def our_run(name: str, seed: int, arguments: Any, scratch: str) -> Run:
-    metric = TASKS[name].metrics[0]
     output_dir = os.path.join(scratch, "ours")
     flags = {
-        "task_name": name,
-        "data_dir": os.path.join(arguments.data_dir, TASKS[name].directory),
         "model": arguments.model,
         "output_dir": output_dir,
         "seed": seed,
         "max_seq_length": LENGTH,
         "train_batch_size": BATCH_SIZE,
-        "eval_batch_size": BATCH_SIZE,
         "save_checkpoints_steps": 1000000,
         "pad_to": "bucket",
         "learning_rate": LEARNING_RATE,
         "warmup_proportion": WARMUP_PROPORTION,
-        "num_train_epochs": arguments.num_train_epochs,
+        "num_train_epochs": epochs(name, arguments),
     }
+    if name == "SQuAD":
+        script, files_of_squad = "run_squad.py", squad_files(arguments, scratch)
+        paths = zip(("train_file", "predict_file"), files_of_squad, strict=True)
+        flags |= {**dict(paths), "doc_stride": STRIDE, "eval_pad_to": "bucket"}
+    else:
+        script, task = "run_classifier.py", TASKS[name]
+        flags["data_dir"] = os.path.join(arguments.data_dir, task.directory)
+        flags |= {**task.flags, "task_name": name, "max_seq_length": LENGTH}
     switches = ["--do_train", "--do_eval", "--adam_bias_correction"]
     words = [f"--{flag}={value}" for flag, value in flags.items()]
     start = time.perf_counter()
     subprocess.run(
-        [sys.executable, "run_classifier.py", *switches, *words],
+        [sys.executable, script, *switches, *words],
         check=True,
         capture_output=True,
     )
     minutes = (time.perf_counter() - start) / 60
     results = json_files.read(os.path.join(output_dir, "eval_results.json"))
-    return Run(100 * results[metric], minutes)
+    return Run(percent(name, results), minutes)
 
 
 def trainer_run(name: str, seed: int, arguments: Any, scratch: str) -> Run:
-    task = _task(name, arguments.data_dir)
+    task = make_task(name, arguments, scratch)
     tokenizer: Any = Tokenizer.from_pretrained(arguments.model)
     features: Any
     for split in ("train", "dev"):
@@ -85,12 +96,14 @@ def trainer_run(name: str, seed: int, arguments: Any, scratch: str) -> Run:
             rows += padding.unpadded(features, LENGTH)
         padding.save_rows(os.path.join(scratch, f"{split}.json"), rows)
     settings = {
+        "suffix": heads.KINDS[task.head.kind].suffix,
+        "num_labels": task.head.size,
         "seed": seed,
         "per_device_train_batch_size": BATCH_SIZE,
         "per_device_eval_batch_size": BATCH_SIZE,
         "learning_rate": LEARNING_RATE,
         "warmup_steps": WARMUP_PROPORTION,  # Less than 1: a share.
-        "num_train_epochs": arguments.num_train_epochs,
+        "num_train_epochs": epochs(name, arguments),
     }
     files.write_text(
         os.path.join(scratch, "settings.json"), json.dumps(settings)
@@ -106,12 +119,64 @@ def trainer_run(name: str, seed: int, arguments: Any, scratch: str) -> Run:
     logits = np.load(os.path.join(scratch, "logits.npy"))
     # The development set is one block of features.
     results = task.metrics(examples, task.answers(features, list(logits)))
-    return Run(100 * results[TASKS[name].metrics[0]], minutes)
+    return Run(percent(name, results), minutes)
 
 
-def _task(name: str, data_dir: str) -> TextTask:
-    directory = os.path.join(data_dir, TASKS[name].directory)
+def epochs(name: str, arguments: Any) -> float:
+    return 1 if name in ("SST-2", "SQuAD") else arguments.num_train_epochs
+
+
+def percent(name: str, results: dict[str, float]) -> float:
+    """Returns the last metric of SQuAD, F1, or the first one of a task."""
+    if name == "SQuAD":
+        return results["f1"]
+    return 100 * results[TASKS[name].metrics[0]]
+
+
+def make_task(name: str, arguments: Any, scratch: str) -> Any:
+    directory = os.path.join(arguments.data_dir, TASKS[name].directory)
+    if name == "SQuAD":
+        data = SquadData(*squad_files(arguments, scratch))
+        return SquadTask(data=data, doc_stride=STRIDE)
+    if name == "POS":
+        tags = ConllData(directory, tag_column=TASKS[name].flags["tag_column"])
+        tags = dataclasses.replace(tags, labels=tags.training_labels())
+        return TaggingTask(labels=tuple(tags.labels), data=tags)
     return glue.make_task(name.lower().replace("-", ""), directory)
+
+
+def squad_files(arguments: Any, scratch: str) -> tuple[str, str]:
+    """Writes the first questions of SQuAD 1.1; returns the two paths."""
+    directory = os.path.join(arguments.data_dir, TASKS["SQuAD"].directory)
+    content = json_files.read(os.path.join(directory, "train-v1.1.json"))
+    left = NUM_QUESTIONS
+    for article in content["data"]:
+        for paragraph in article["paragraphs"]:
+            paragraph["qas"] = paragraph["qas"][:left]
+            left -= len(paragraph["qas"])
+    path = os.path.join(scratch, "train.json")
+    files.write_text(path, json.dumps(content))
+    return path, os.path.join(directory, "dev-v1.1.json")
+
+
+SIDES = {"ours": our_run, "Trainer": trainer_run}
+
+
+def cells(pairs: list[list[Run]]) -> list[str]:
+    """Returns the cells of a row: metrics, their difference, minutes."""
+    metrics = np.array([[run.metric for run in pair] for pair in pairs])
+    columns = [*metrics.T, metrics[:, 0] - metrics[:, 1]]
+    cells = [f"{column.mean():6.1f}" for column in columns]
+    if len(pairs) > 1:
+        spreads = [column.std(ddof=1) for column in columns]
+        spreads[2] /= len(pairs) ** 0.5
+        for side, spread in enumerate(spreads):
+            cells[side] += f" ±{spread:4.1f}"
+    minutes = np.array([[run.minutes for run in pair] for pair in pairs])
+    return [
+        *(f"{cell:13}" for cell in cells),
+        *(f"{value:8.2f}" for value in minutes.mean(axis=0)),
+    ]
 
 
 def main() -> None:
@@ -119,37 +184,41 @@ def main() -> None:
     parser.add_argument("data_dir")
     parser.add_argument("model")
     parser.add_argument("torch_python")
-    names = [name for name, task in TASKS.items() if "glue" in task.directory]
-    parser.add_argument("--tasks", nargs="+", default=names, choices=names)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument(
+        "--tasks", nargs="+", default=list(TASKS), choices=TASKS
+    )
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--num_train_epochs", type=float, default=3)
+    parser.add_argument("--runs")
     arguments = parser.parse_args()
+    path = arguments.runs
+    lines = files.read_lines(path) if path and files.exists(path) else []
+    finished = {}
+    for line in lines:
+        run = json.loads(line)
+        finished[run["task"], run["seed"], run["side"]] = run
+
+    def result(name: str, seed: int, side: str) -> Run:
+        if (name, seed, side) not in finished:
+            with tempfile.TemporaryDirectory() as scratch:
+                run = SIDES[side](name, seed, arguments, scratch)
+            key = {"task": name, "seed": seed, "side": side}
+            line = json.dumps({**key, **run._asdict()})
+            print(line, file=sys.stderr, flush=True)
+            if path:
+                with open(path, "a", encoding="utf-8") as file:
+                    file.write(line + "\n")
+            return run
+        run = finished[name, seed, side]
+        return Run(run["metric"], run["minutes"])
+
     print("task    ours          Trainer       difference    minutes  Trainer")
     for name in arguments.tasks:
-        pairs = []
-        for seed in range(1, arguments.seeds + 1):
-            with tempfile.TemporaryDirectory() as scratch:
-                ours = our_run(name, seed, arguments, scratch)
-                peer = trainer_run(name, seed, arguments, scratch)
-                pairs.append((ours, peer))
-        metrics = np.array([[run.metric for run in pair] for pair in pairs])
-        columns = [*metrics.T, metrics[:, 0] - metrics[:, 1]]
-        cells = [f"{column.mean():6.1f}" for column in columns]
-        if len(pairs) > 1:
-            spreads = [column.std(ddof=1) for column in columns]
-            spreads[2] /= len(pairs) ** 0.5
-            for side, spread in enumerate(spreads):
-                cells[side] += f" ±{spread:4.1f}"
-        minutes = [
-            statistics.fmean(pair[side].minutes for pair in pairs)
-            for side in (0, 1)
+        pairs = [
+            [result(name, seed, side) for side in SIDES]
+            for seed in arguments.seeds
         ]
-        print(
-            f"{name:6}",
-            *(f"{cell:13}" for cell in cells),
-            *(f"{value:8.2f}" for value in minutes),
-            flush=True,
-        )
+        print(name.ljust(6), *cells(pairs), flush=True)
 
 
 if __name__ == "__main__":

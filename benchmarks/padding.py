@@ -99,15 +99,19 @@ def unpadded(features: Features, length: int) -> list[dict[str, np.ndarray]]:
 
 
 def save_rows(path: str, rows: Sequence[dict[str, np.ndarray]]) -> None:
-    """Writes rows for the Trainer: lists of ids, and numbers as labels."""
-    lists = [
-        {
-            peer_name: row[name].tolist() if name in IDS else row[name].item()
-            for name, peer_name in {**IDS, **LABELS}.items()
-            if name in row
-        }
-        for row in rows
-    ]
+    """Writes rows for the Trainer: lists of ids, numbers or lists as labels."""
+    lists = []
+    for row in rows:
+        if "label_mask" in row:  # Transformers ignores tokens with -100.
+            labels = np.where(row["label_mask"], row["label_ids"], -100)
+            row = {**row, "label_ids": labels}
+        lists.append(
+            {
+                peer_name: row[name].tolist()
+                for name, peer_name in {**IDS, **LABELS}.items()
+                if name in row
+            }
+        )
     files.write_text(path, json.dumps(lists))
 
 

@@ -37,7 +37,8 @@ def collate(rows: list[dict[str, Any]], length: int) -> dict[str, Any]:
     for name in rows[0]:
         values = [row[name] for row in rows]
         if isinstance(values[0], list):
-            values = [ids + [0] * (length - len(ids)) for ids in values]
+            pad = -100 if name == "labels" else 0
+            values = [ids + [pad] * (length - len(ids)) for ids in values]
         batch[name] = torch.tensor(values)
     return batch
 

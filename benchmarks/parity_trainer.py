@@ -23,14 +23,11 @@ def main(model: str, folder: str) -> None:
             return json.load(file)
 
     rows, settings = read("train.json"), read("settings.json")
-    labels = {row["labels"] for row in rows}
-    is_regression = any(isinstance(label, float) for label in labels)
-    # Draws the output layer.
-    transformers.set_seed(settings["seed"])
+    suffix, num_labels = settings.pop("suffix"), settings.pop("num_labels")
+    transformers.set_seed(settings["seed"])  # Draws the output layer.
+    model_class = getattr(transformers, f"BertFor{suffix}")
     trainer = transformers.Trainer(
-        model=transformers.BertForSequenceClassification.from_pretrained(
-            model, num_labels=1 if is_regression else len(labels)
-        ),
+        model=model_class.from_pretrained(model, num_labels=num_labels),
         args=transformers.TrainingArguments(
             output_dir=os.path.join(folder, "trainer"),
             # As in BERT's optimizer.
@@ -48,6 +45,8 @@ def main(model: str, folder: str) -> None:
     )
     trainer.train()
     logits = trainer.predict(read("dev.json")).predictions
+    if suffix == "QuestionAnswering":  # Starts and ends.
+        logits = np.stack(logits, axis=-1)
     np.save(os.path.join(folder, "logits.npy"), logits)
 
 

@@ -1,0 +1,114 @@
+r"""How results vary with the seed: the defaults of 2018 and of --train_file.
+
+  python -m benchmarks.finetuning_stability DATA_DIR OUTPUT_DIR \
+    [--model=bert_tiny_demo] [--tasks STS-B MRPC RTE CoLA] [--seeds=20] \
+    [--figure=stability.png]
+
+DATA_DIR contains `glue/MRPC` and so on. Prints, for each task and setting, the
+lowest, median and highest metric on the development set, in percent, and the
+number of failed runs. A run has failed if its metric is more than 10 points
+below the median of the setting, or below that of the most frequent label. With
+--figure, draws the metric of each run. Finished runs are not repeated.
+"""
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks.pretraining_gain import FLAGS, TASKS, sweep
+from official_bert.plots import figures
+
+# The accuracy of the most frequent label. Correlations are 0 without a model.
+MAJORITY = {"MRPC": 68.4, "RTE": 52.7}
+# {label in the figure: flags}.
+SETTINGS: dict[str, dict[str, Any]] = {
+    "2018": {"learning_rate": 5e-5, "adam_bias_correction": False},
+    "--train_file": {"adam_bias_correction": True},
+}
+
+
+def metrics(
+    name: str, setting: Mapping[str, Any], arguments: argparse.Namespace
+) -> list[float]:
+    """Returns the metric of each seed, in percent."""
+    task = TASKS[name]
+    setting = {"learning_rate": arguments.learning_rate, **setting}
+    flags = {
+        **FLAGS,
+        "model": arguments.model,
+        "task_name": name,
+        "data_dir": os.path.join(arguments.data_dir, task.directory),
+        "num_train_epochs": 3,
+        **task.flags,
+        **setting,
+    }
+    words = "-".join(map(str, setting.values()))
+    runs = sweep(
+        os.path.join(arguments.output_dir, name, words),
+        flags,
+        seed=range(1, arguments.seeds + 1),
+    )
+    return [100 * run["results"][task.metrics[0]] for run in runs]
+
+
+def failures(name: str, values: Sequence[float]) -> int:
+    limit = max(float(np.median(values)) - 10, MAJORITY.get(name, 0.0))
+    return sum(value < limit for value in values)
+
+
+def draw(path: str, measured: Mapping[str, Mapping[str, list[float]]]) -> None:
+    """Draws {task: {setting: metrics}}, a panel for each task."""
+    with figures.figure(9.6, 3.0) as figure:
+        panels = figure.subplots(1, len(measured))
+        for panel, (name, by_setting) in zip(
+            np.atleast_1d(panels), measured.items(), strict=True
+        ):
+            for x, values in enumerate(by_setting.values()):
+                spread = np.linspace(-0.2, 0.2, len(values))
+                panel.plot(x + spread, values, "o", alpha=0.6, markersize=4)
+                median = float(np.median(values))
+                panel.hlines(median, x - 0.3, x + 0.3, colors="black")
+            panel.set_title(f"{name}, {TASKS[name].metrics[0]} (%)")
+            panel.set_xticks(range(len(by_setting)), list(by_setting))
+        figure.savefig(path, dpi=110)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("data_dir")
+    parser.add_argument("output_dir")
+    parser.add_argument("--model", default="bert_tiny_demo")
+    names = ["STS-B", "MRPC", "RTE", "CoLA"]
+    parser.add_argument("--tasks", nargs="+", default=names, choices=names)
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument(
+        "--learning_rate",
+        type=float,
+        required=True,
+        help="the default of --train_file, which depends on the model",
+    )
+    parser.add_argument("--figure", help="a PNG file")
+    arguments = parser.parse_args()
+    measured: dict[str, dict[str, list[float]]] = {}
+    print("| task | setting | lowest | median | highest | failed runs |")
+    print("|---" * 6 + "|")
+    for name in arguments.tasks:
+        measured[name] = {}
+        for label, setting in SETTINGS.items():
+            values = metrics(name, setting, arguments)
+            measured[name][label] = values
+            low, median, high = np.percentile(values, [0, 50, 100])
+            print(
+                f"| {name} | {label} | {low:.1f} | {median:.1f} | {high:.1f} "
+                f"| {failures(name, values)} of {len(values)} |",
+                flush=True,
+            )
+    if arguments.figure:
+        draw(arguments.figure, measured)
+
+
+if __name__ == "__main__":
+    main()
