@@ -79,7 +79,7 @@ def our_run(name: str, seed: int, arguments: Any, scratch: str) -> Run:
     subprocess.run(
         [sys.executable, script, *switches, *words],
         check=True,
-        capture_output=True,
+        stdout=subprocess.DEVNULL,
     )
     minutes = (time.perf_counter() - start) / 60
     results = json_files.read(os.path.join(output_dir, "eval_results.json"))
@@ -97,7 +97,7 @@ def trainer_run(name: str, seed: int, arguments: Any, scratch: str) -> Run:
         padding.save_rows(os.path.join(scratch, f"{split}.json"), rows)
     settings = {
         "suffix": heads.KINDS[task.head.kind].suffix,
-        "num_labels": task.head.size,
+        "num_labels": task.head.num_outputs,
         "seed": seed,
         "per_device_train_batch_size": BATCH_SIZE,
         "per_device_eval_batch_size": BATCH_SIZE,
@@ -112,7 +112,7 @@ def trainer_run(name: str, seed: int, arguments: Any, scratch: str) -> Run:
     subprocess.run(
         [arguments.torch_python, TRAINER, arguments.model, scratch],
         check=True,
-        capture_output=True,
+        stdout=subprocess.DEVNULL,
         env={**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONPATH": os.getcwd()},
     )
     minutes = (time.perf_counter() - start) / 60
