@@ -419,6 +419,7 @@ def test_reinitialized_layers_start_from_random_weights(
 SHORT = {"nsp": "none", "max_seq_length": 16}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("trained", "checkpoint", "warns"),
     [

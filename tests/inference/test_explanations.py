@@ -178,9 +178,9 @@ ASKED = (["it ?", "cats, red sun"], "it 1 ? 2 cats 4,5 , 6 red 7 sun 8")
     ("task", "pair", "places"),
     [
         (text_task(), *CATS),
-        (tagging_task(), *TAGGED),
-        (choice_task(), *CHOSEN),
-        (squad_task(), *ASKED),
+        pytest.param(tagging_task(), *TAGGED, marks=pytest.mark.slow),
+        pytest.param(choice_task(), *CHOSEN, marks=pytest.mark.slow),
+        pytest.param(squad_task(), *ASKED, marks=pytest.mark.slow),
     ],
 )
 def test_occlusion_is_the_fall_of_the_output_with_a_masked_word(
