@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import numpy as np
-from safetensors.numpy import load
 
 from official_bert.errors import InputError
 from official_bert.sources.formats.huggingface.sentence_transformers import (
@@ -90,6 +89,8 @@ def load_dense(
 
     Raises `InputError` if the layer is not for vectors of this size.
     """
+    from safetensors.numpy import load  # The server's image lacks it.
+
     arrays = load(layer.weights)
     expected = (layer.out_features, size)
     kernel = arrays.get("linear.weight", np.zeros(0))
