@@ -59,7 +59,7 @@ def options(directory, **changes):
     return ExportTfhub(**flags).resolve()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_encoder_and_preprocessor_work_without_this_project(
     directory, tmp_path, capsys
 ):

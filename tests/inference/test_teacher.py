@@ -354,7 +354,17 @@ def test_answers_of_texts_are_vectors_with_the_size_of_the_student(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "classes"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "tags",
+        *(
+            pytest.param(kind, marks=pytest.mark.nightly)
+            for kind in KINDS
+            if kind not in ("classes", "tags")
+        ),
+    ],
+)
 def test_resumed_and_divided_runs_of_each_kind_have_the_same_weights(
     tmp_path, without_openvino, monkeypatch, kind
 ):

@@ -144,7 +144,7 @@ def test_model_of_another_kind_is_an_error(folder):
 
 
 @pytest.mark.trains
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_frozen_bert_does_not_change_and_the_layers_above_learn(
     folder, pretrained, run_with_bilstm
 ):

@@ -134,7 +134,9 @@ def test_two_hosts_have_the_weights_of_one_device(folder, one_device, tmp_path):
     event_values(tmp_path)  # Fails unless a single host writes events.
 
 
-@pytest.mark.parametrize("variant", ["weights", "teacher"])
+@pytest.mark.parametrize(
+    "variant", ["weights", pytest.param("teacher", marks=pytest.mark.nightly)]
+)
 def test_fine_tuning_on_two_replicas_ends_with_the_weights_of_one_device(
     tmp_path, monkeypatch, variant
 ):

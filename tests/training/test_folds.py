@@ -63,7 +63,14 @@ def started_folds(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "task_type", ["classification", "multilabel", "regression"]
+    "task_type",
+    [
+        "classification",
+        *(
+            pytest.param(name, marks=pytest.mark.nightly)
+            for name in ("multilabel", "regression")
+        ),
+    ],
 )
 def test_each_row_is_answered_by_the_model_that_was_not_trained_on_it(
     tmp_path, started_folds, task_type, monkeypatch
