@@ -99,7 +99,7 @@ def test_all_kinds_of_data_give_the_results_of_the_command(folder):
     assert again(["good film"]) == [answer]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_first_call_of_a_process_keeps_no_predictor_alive(folder):
     code = """
 import gc, json, os, sys

@@ -333,7 +333,7 @@ def test_exported_models_answer_without_this_project(tmp_path):
         check(CASES[name], columns, finetuned)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_model_without_text_signatures_needs_tensorflow_alone(tmp_path):
     finetuned = load("classification", tmp_path)
     directory = tmp_path / "export"

@@ -393,7 +393,7 @@ def test_resumed_and_divided_runs_of_each_kind_have_the_same_weights(
     [
         ("classes", "--sweep=distill_alpha=0.1,0.9;seed=1,2", 1),
         ("classes", "--folds=2", 3),
-        ("tags", "--folds=2", 3),
+        pytest.param("tags", "--folds=2", 3, marks=pytest.mark.nightly),
     ],
 )
 def test_runs_of_a_sweep_share_the_answers_and_folds_do_not(

@@ -37,6 +37,7 @@ def test_signal_ends_a_host_that_waits(flags):
     assert process.returncode == -signal.SIGINT
 
 
+@pytest.mark.nightly
 def test_hosts_that_start_from_different_steps_are_an_error(tmp_path, flags):
     flags |= {"do_eval": False}
     run_pretraining.main(RunPretraining(**flags))

@@ -357,7 +357,7 @@ def test_flags_that_a_module_sets_are_not_compared(options, run_code):
         run(dataclasses.replace(options, warmup_proportion=0.2))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_diverged_run_fails_and_the_others_are_in_the_table(tmp_path):
     review_runs.write(tmp_path)
     flags = {"do_train": True, "sweep": "learning_rate=1e30,1e-2"}
