@@ -247,7 +247,17 @@ def _find_export(
     if engine == "auto":
         return None
     _require_tensorflow(model_files)
-    if not _can_keep(directory):
+    return _convert(load, kind, source, kept if _can_keep(directory) else None)
+
+
+def _convert(
+    load: Callable[[], Any], kind: str, source: str, kept: str | None
+) -> str:
+    """Converts a model; returns `kept` or, for None, a temporary directory.
+
+    `source` describes the checkpoint.
+    """
+    if kept is None:
         kept = os.path.join(tempfile.mkdtemp(), kind)
         atexit.register(files.remove_directory, os.path.dirname(kept))
         logging.info(

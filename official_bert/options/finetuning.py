@@ -105,7 +105,7 @@ class FinetuningOptions(
         "The share of the teacher's answers in the loss; the rest is that of "
         "the labels.",
         0.5,
-        losses="classification multilabel regression choices tags spans",
+        tasks="classification multilabel regression choices tags spans",
         inherited=False,
     )
     distill_temperature: float = option(
@@ -113,7 +113,7 @@ class FinetuningOptions(
         "tasks and regression.",
         2.0,
         at_least=0.1,
-        losses="classification choices tags spans",
+        tasks="classification choices tags spans",
         inherited=False,
     )
     vocab_file: str = file_option(

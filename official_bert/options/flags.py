@@ -63,8 +63,9 @@ POLICY: dict[str, Any] = {
     "with_module": True,
     # Whether --help lists it; --help=all lists all.
     "common": True,
-    # The losses of the tasks that support it, such as "classification tags".
-    "losses": "",
+    # The tasks that support it, by their losses or kinds, such as
+    # "classification embedding"; "": all of them.
+    "tasks": "",
 }
 
 # What a value of each type is, for error messages.

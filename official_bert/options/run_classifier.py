@@ -73,7 +73,10 @@ def parse_class_weights(value: str) -> list[tuple[str, float]]:
 
 
 def parse_sizes(value: str) -> tuple[int, ...]:
-    """Returns the numbers in "64,128"; raises `ValueError` as above."""
+    """Returns the numbers in "64,128".
+
+    Raises `ValueError`, whose message ends a sentence, if they are malformed.
+    """
     parts = value.split(",") if value else []
     if not all(part.isdecimal() and 0 < int(part) < 2**16 for part in parts):
         raise ValueError("must be numbers above 0, such as 64,128.")
@@ -176,7 +179,7 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         "For texts longer than --max_seq_length: use the beginning, the "
         "beginning and the end, or overlapping windows of the whole text.",
         "truncate_tail|head_tail|windows",
-        losses="classification multilabel regression choices",
+        tasks="classification multilabel regression choices",
     )
     window_stride: int = non_negative(
         "Tokens between the starts of two windows; 0: half a window.", 0
@@ -233,7 +236,7 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         "Own data, tagging: all labels, one per line. Default: the labels of "
         "the training data.",
         None,
-        losses="classification multilabel tags",
+        tasks="classification multilabel tags",
         on_resume="input",
         inherited=False,
     )
@@ -241,30 +244,30 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         "Multiple choice: column of the text that the choices are about; not "
         "needed if there are questions.",
         "context",
-        losses="choices",
+        tasks="choices",
     )
     question_column: str | None = optional(
         "Multiple choice: column of the question. Default: question, if it "
         "exists.",
-        losses="choices",
+        tasks="choices",
     )
     choices_column: str = option(
         "Multiple choice: column of the list of choices, or one column for "
         "each, such as A,B,C,D. Default: choices, or columns with such names.",
         "choices",
-        losses="choices",
+        tasks="choices",
     )
     token_column: int = non_negative(
-        "Tagging: column of words.", 0, losses="tags"
+        "Tagging: column of words.", 0, tasks="tags"
     )
     tag_column: int = option(
         "Tagging: the column of the tags; -1 is the last.",
         -1,
         at_least=-1,
-        losses="tags",
+        tasks="tags",
     )
     document_context: bool = switch(
-        "Tagging: fill sequences with neighboring sentences.", losses="tags"
+        "Tagging: fill sequences with neighboring sentences.", tasks="tags"
     )
     class_weights: str = option(
         "Weights of the labels in the training loss: none, balanced (rare "
@@ -273,19 +276,19 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         "none",
         check=parsed_by(parse_class_weights),
         heading="Training",
-        losses="classification multilabel",
+        tasks="classification multilabel",
     )
     label_smoothing: float = option(
         "The share of each label's target probability that is spread evenly "
         "over all labels, such as 0.1. Not in regression.",
         0.0,
         between=(0, 0.5),
-        losses="classification multilabel choices tags",
+        tasks="classification multilabel choices tags",
     )
     weight_column: str | None = optional(
         "Own texts: column of the weights of the training examples in the "
         "loss, numbers of at least 0.",
-        losses="classification multilabel regression",
+        tasks="classification multilabel regression",
     )
     unlabeled_file: str | None = optional_path(
         "Own data: more texts to learn the teacher's answers for, in files "
@@ -300,7 +303,7 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         "Own pairs of a query and a document: column of the query or its id. "
         "Evaluations then rank the documents of each query, report mrr@10 and "
         "ndcg@10, and maximize ndcg@10 by default.",
-        losses="classification regression",
+        tasks="classification regression",
     )
     best_metric: str = option(
         "The metric of eval_results.json that best/, --early_stopping and "
@@ -308,8 +311,7 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         "task; for own data, macro_f1 if one of the labels is on more than 80% "
         "of the examples.",
         "",
-        losses="classification multilabel regression ranking "
-        "symmetric_ranking cosent cosine teacher",
+        tasks="classification multilabel regression embedding",
         in_sweep=False,
     )
     pooling: str = choice(
@@ -317,12 +319,14 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         "the model's sentence-transformers files, otherwise mean.",
         "auto|mean|cls",
         heading="Training",
+        tasks="embedding",
     )
     embedding_size: int | None = option(
         "Embeddings: the size of the vectors, by a dense layer with tanh after "
         "the pooling; 0: no such layer. Default: as in the model, otherwise 0.",
         None,
         between=(0, 65535),
+        tasks="embedding",
     )
     matryoshka: str = option(
         "Embeddings: also train the first numbers of each vector, as many as "
@@ -330,17 +334,20 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         "",
         check=parsed_by(parse_sizes),
         conflicts=("teacher",),
+        tasks="embedding",
     )
     temperature: float = option(
         "Embeddings: the divisor of cosines in the losses.",
         0.05,
         at_least=1e-3,
         conflicts=("teacher",),
+        tasks="embedding",
     )
     symmetric_loss: bool = switch(
         "Embeddings: in pairs without scores, each match must also find its "
         "text, as in MultipleNegativesSymmetricRankingLoss.",
         conflicts=("teacher",),
+        tasks="embedding",
     )
     score_loss: str = choice(
         "Embeddings: the loss of pairs with scores. cosent: the order of the "
@@ -348,12 +355,14 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         "0 to 1.",
         "cosent|cosine",
         conflicts=("teacher",),
+        tasks="embedding",
     )
     corpus_file: str | None = optional_path(
         "Embeddings: text files with a passage per line. Evaluations search "
         "each match among these passages and all matches.",
         needs="train_file",
         check=_passages,
+        tasks="embedding",
         on_resume="input",
         in_sweep=False,
     )
@@ -363,6 +372,7 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         0,
         needs="train_file",
         conflicts=("sweep", "teacher"),
+        tasks="embedding",
         **PER_COMMAND,
         in_sweep=False,
     )
@@ -381,24 +391,7 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
     def _check(self) -> None:
         super()._check()
         sweep_values.parse(self.sweep, type(self))  # Raises an InputError.
-        is_embedding = self.task_type == "embedding"
-        losses = ("temperature", "symmetric_loss", "score_loss")
-        searches = ("corpus_file", "mine_negatives")
-        sizes = ("embedding_size", "matryoshka")
-        for name in ("pooling", *sizes, *losses, *searches):
-            if self.is_set(name) and not is_embedding:
-                raise self.error(name, "needs --task_type=embedding. Add it.")
-        is_searched = "corpus" in self.used_splits
-        if self.do_train and self.corpus_file and not is_searched:
-            message = "needs an evaluation. Add --dev_file."
-            raise self.error("corpus_file", message)
-        for name in ("folds", "fold"):
-            if self.is_set(name) and is_embedding:
-                raise self.error(name, "does not support embeddings. Omit it.")
-        if is_embedding and (self.is_tagging or not self.train_file):
-            message = "needs your own texts: use --train_file, and omit "
-            message += f"{self.flag('task_name')}."
-            raise self.error("task_type", message)
+        self._check_embedding()
         if self.group_column and not (
             self.text_a_column and self.text_b_column
         ):
@@ -434,12 +427,32 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
             if self.is_set(f"{split}_file"):
                 self._check_own_files(split)
         has_lines = self.own_format("unlabeled") == tables.LINES
-        if self.text_b_column and has_lines and not is_embedding:
+        if self.text_b_column and has_lines and self.task_type != "embedding":
             message = "must be a table, such as .csv, with pairs of texts."
             raise self.error("unlabeled_file", message)
         is_evaluated = self.sweep or "dev" in self.used_splits
         if is_evaluated and not self.dev_file:
             self._check_held_out()
+
+    def _check_embedding(self) -> None:
+        """Checks the flags of sentence embeddings."""
+        if self.task_type != "embedding":
+            for name in self.names(tasks="embedding"):
+                if self.is_set(name):
+                    message = "needs --task_type=embedding. Add it."
+                    raise self.error(name, message)
+            return
+        is_searched = "corpus" in self.used_splits
+        if self.do_train and self.corpus_file and not is_searched:
+            message = "needs an evaluation. Add --dev_file."
+            raise self.error("corpus_file", message)
+        for name in ("folds", "fold"):
+            if self.is_set(name):
+                raise self.error(name, "does not support embeddings. Omit it.")
+        if self.is_tagging or not self.train_file:
+            message = "needs your own texts: use --train_file, and omit "
+            message += f"{self.flag('task_name')}."
+            raise self.error("task_type", message)
 
     def _complete(self: _Options) -> _Options:
         """Fills in what the flags of own files imply, without reading them."""

@@ -102,10 +102,10 @@ class RunDirectory:
         own_path = options.get(f"{split}_file")
         if split == "dev":
             own_path = own_path or self.file(file_names.HELD_OUT)
-        own_paths = {path: own_path, corpus_file: options.get("corpus_file")}
+        pairs = ((path, own_path), (corpus_file, options.get("corpus_file")))
         others = [
             file
-            for file, own in own_paths.items()
+            for file, own in pairs
             if file
             and not (own and os.path.realpath(file) == os.path.realpath(own))
         ]

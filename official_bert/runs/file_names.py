@@ -39,7 +39,10 @@ FOLDS_TABLE, OUT_OF_FOLD = "folds.tsv", "out_of_fold.jsonl"
 SUSPECT_LABELS = "suspect_labels.tsv"
 MINED = "mined_negatives.csv"
 
-_OF_FOLDS = r"folds\.tsv|out_of_fold\.jsonl|suspect_labels\.tsv"
+# Of `--folds` and `--mine_negatives`.
+_TABLES = (
+    r"folds\.tsv|out_of_fold\.jsonl|suspect_labels\.tsv|mined_negatives\.csv"
+)
 
 # To be submitted to GLUE, and the same for XNLI.
 _SUBMISSIONS = "AX|CoLA|MNLI-mm?|MRPC|QNLI|QQP|RTE|SST-2|STS-B|WNLI|XNLI-.+"
@@ -50,7 +53,7 @@ _SUBMISSIONS = "AX|CoLA|MNLI-mm?|MRPC|QNLI|QQP|RTE|SST-2|STS-B|WNLI|XNLI-.+"
 OF_MODEL = re.compile(
     r"checkpoint|model\.ckpt-\d+\..+|events\.out\.tfevents\..+|vocab\.txt"
     r"|(task|bert_config|tokenizer_config|eval_options)\.json"
-    rf"|eval_history\.jsonl|{_OF_FOLDS}|mined_negatives\.csv"
+    rf"|eval_history\.jsonl|{_TABLES}"
     r"|(eval|predict)_results\w*\.(txt|json)|(dev|test)_results\w*\.tsv"
     r"|(dev|test)\w*_predictions\.(tsv|txt)|(nbest_)?predictions\.json"
     r"|null_odds\.json"
@@ -60,8 +63,7 @@ OF_MODEL = re.compile(
 # Results and predictions, which a command lists at its end.
 RESULTS = re.compile(
     r"(dev|eval_res|predict|task|test|nbest_predict|null)\w*\.(jsonl?|t..)"
-    rf"|{_OF_FOLDS}|({_SUBMISSIONS})\.tsv|dev_errors\w*\.csv"
-    r"|mined_negatives\.csv"
+    rf"|{_TABLES}|({_SUBMISSIONS})\.tsv|dev_errors\w*\.csv"
 )
 # Temporary files that a killed run left. Only the holder of the lock writes
 # them. Those of evaluations and exports, which may be running, do not match.

@@ -79,12 +79,11 @@ def get(options: RunClassifier, rows: Sequence[Row] = ()) -> Task:
 
 def _check_flags(task: Task, options: RunClassifier) -> None:
     """Raises `InputError` if the task does not support a flag that is set."""
-    loss = task.head.loss
     for name, field in options.fields().items():
-        losses = field.metadata["losses"].split()
-        if losses and options.is_set(name) and loss not in losses:
-            received = f"Received: {task.kind}, {loss}. Omit it."
-            raise options.error(name, f"is for {listed(losses)}. {received}")
+        if options.is_set(name) and not task.supports(field):
+            supported = listed(field.metadata["tasks"].split())
+            received = f"Received: {task.kind}, {task.head.loss}. Omit it."
+            raise options.error(name, f"is for {supported}. {received}")
     for name in ("weight_column", "group_column"):
         if options.is_set(name) and not options.has_own_texts:
             raise options.error(name, "is for your own texts. Omit it.")

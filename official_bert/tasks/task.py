@@ -329,6 +329,14 @@ class Task(abc.ABC):
         """Whether texts that are too long are truncated."""
         return False
 
+    def supports(self, flag: dataclasses.Field[Any]) -> bool:
+        """Whether the field of a flag lists the kind or the loss of the task.
+
+        A field that lists no tasks is for all of them.
+        """
+        supported = flag.metadata["tasks"].split()
+        return not supported or bool({self.kind, self.head.loss} & {*supported})
+
     def class_weights(self, training: Examples) -> tuple[float, ...]:
         """Returns the weight of each class in the loss; (): all equal."""
         return ()

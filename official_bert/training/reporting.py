@@ -188,8 +188,7 @@ def warn_of_one_class(
 
 
 def _has_class_weights(task: Task) -> bool:
-    field = RunClassifier.fields()["class_weights"]
-    return task.head.loss in field.metadata["losses"].split()
+    return task.supports(RunClassifier.fields()["class_weights"])
 
 
 def warn_unless_better(
