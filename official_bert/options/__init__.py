@@ -15,8 +15,8 @@ from official_bert.options.export_tfhub import ExportTfhub
 from official_bert.options.extract_features import ExtractFeatures
 from official_bert.options.finetuning import FinetuningOptions
 from official_bert.options.predict import Predict
-from official_bert.options.run_classifier import (
-    RunClassifier,
+from official_bert.options.run_classifier import RunClassifier
+from official_bert.options.run_classifier_with_tfhub import (
     RunClassifierWithTfhub,
 )
 from official_bert.options.run_pretraining import RunPretraining

@@ -1,4 +1,4 @@
-"""Options of `run_classifier.py` and `run_classifier_with_tfhub.py`."""
+"""Options of `run_classifier.py`."""
 
 import math
 import os
@@ -15,9 +15,8 @@ from official_bert.options.checks import (
     parsed_by,
     seekable_file,
 )
-from official_bert.options.finetuning import FinetuningOptions
+from official_bert.options.embedding import EmbeddingOptions
 from official_bert.options.flags import (
-    LEGACY,
     choice,
     non_negative,
     option,
@@ -42,19 +41,6 @@ _TAGGING = (
 TAGGING_NAMES = ("ner", "pos", "tagging")
 
 
-def _hub_module(handle: str) -> str | None:
-    """Accepts a TF Hub module: a directory or an address."""
-    if os.path.isdir(handle):
-        if not os.path.exists(os.path.join(handle, "saved_model.pb")):
-            return (
-                "must be a TF Hub module, but has no saved_model.pb. "
-                "export_tfhub.py makes a module from a checkpoint."
-            )
-    elif "://" not in handle:
-        return "must be an existing directory or an address. Check the path."
-    return None
-
-
 def parse_class_weights(value: str) -> list[tuple[str, float]]:
     """Returns the labels and weights in "LABEL=W,..."; labels may repeat.
 
@@ -72,23 +58,6 @@ def parse_class_weights(value: str) -> list[tuple[str, float]]:
     return pairs
 
 
-def parse_sizes(value: str) -> tuple[int, ...]:
-    """Returns the numbers in "64,128".
-
-    Raises `ValueError`, whose message ends a sentence, if they are malformed.
-    """
-    parts = value.split(",") if value else []
-    if not all(part.isdecimal() and 0 < int(part) < 2**16 for part in parts):
-        raise ValueError("must be numbers above 0, such as 64,128.")
-    return tuple(map(int, parts))
-
-
-def _passages(paths: str) -> str | None:
-    if any(map(tables.format_of, files.named(paths))):
-        return "must be a text file with a passage per line, not a table."
-    return None
-
-
 def _fold(value: str) -> str | None:
     match = re.fullmatch(r"([1-9]\d*)of(\d+)", value)
     if not match or int(match[2]) < max(2, int(match[1])):
@@ -99,11 +68,10 @@ def _fold(value: str) -> str | None:
 _Options = TypeVar("_Options", bound="RunClassifier")
 
 
-class RunClassifier(FinetuningOptions, heading="Data", common=False):
+class RunClassifier(EmbeddingOptions, heading="Data", common=False):
     """Options of `run_classifier.py`."""
 
     module_command = "run_classifier_with_tfhub.py"
-    one_of = (*FinetuningOptions.one_of, "mine_negatives")
 
     data_dir: str = path_option(
         "The directory with the task's files.",
@@ -314,68 +282,6 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         tasks="classification multilabel regression embedding",
         in_sweep=False,
     )
-    pooling: str = choice(
-        "Embeddings: how the vectors of tokens become one vector. auto: as in "
-        "the model's sentence-transformers files, otherwise mean.",
-        "auto|mean|cls",
-        heading="Training",
-        tasks="embedding",
-    )
-    embedding_size: int | None = option(
-        "Embeddings: the size of the vectors, by a dense layer with tanh after "
-        "the pooling; 0: no such layer. Default: as in the model, otherwise 0.",
-        None,
-        between=(0, 65535),
-        tasks="embedding",
-    )
-    matryoshka: str = option(
-        "Embeddings: also train the first numbers of each vector, as many as "
-        "listed, such as 64,128, so that shorter vectors are good, too.",
-        "",
-        check=parsed_by(parse_sizes),
-        conflicts=("teacher",),
-        tasks="embedding",
-    )
-    temperature: float = option(
-        "Embeddings: the divisor of cosines in the losses.",
-        0.05,
-        at_least=1e-3,
-        conflicts=("teacher",),
-        tasks="embedding",
-    )
-    symmetric_loss: bool = switch(
-        "Embeddings: in pairs without scores, each match must also find its "
-        "text, as in MultipleNegativesSymmetricRankingLoss.",
-        conflicts=("teacher",),
-        tasks="embedding",
-    )
-    score_loss: str = choice(
-        "Embeddings: the loss of pairs with scores. cosent: the order of the "
-        "cosines. cosine: their squared difference from the scores, scaled to "
-        "0 to 1.",
-        "cosent|cosine",
-        conflicts=("teacher",),
-        tasks="embedding",
-    )
-    corpus_file: str | None = optional_path(
-        "Embeddings: text files with a passage per line. Evaluations search "
-        "each match among these passages and all matches.",
-        needs="train_file",
-        check=_passages,
-        tasks="embedding",
-        on_resume="input",
-        in_sweep=False,
-    )
-    mine_negatives: int = non_negative(
-        "Embeddings: at the end, write mined_negatives.csv: the training pairs "
-        "with the N most similar texts that are not matches, to train on next.",
-        0,
-        needs="train_file",
-        conflicts=("sweep", "teacher"),
-        tasks="embedding",
-        **PER_COMMAND,
-        in_sweep=False,
-    )
     sweep: str = option(
         "Train with each combination of values, such as "
         "learning_rate=5e-5,3e-5;seed=1..5, and write a table of results.",
@@ -567,13 +473,8 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
     @property
     def used_splits(self) -> list[str]:
         """Which of `train`, `dev`, `test`, `unlabeled`, `corpus` are read."""
-        splits = super().used_splits
-        if self.mine_negatives and not self.do_train:
-            splits.insert(0, "train")
-        if self.do_train and self.unlabeled_file:
-            splits.append("unlabeled")
-        is_searched = self.mine_negatives or {"dev", "test"} & {*splits}
-        return splits + ["corpus"] * bool(self.corpus_file and is_searched)
+        is_used = self.do_train and self.unlabeled_file
+        return super().used_splits + ["unlabeled"] * bool(is_used)
 
     @property
     def resolved_task(self) -> str:
@@ -647,72 +548,3 @@ class RunClassifier(FinetuningOptions, heading="Data", common=False):
         """The number of `fold`, from 1, and the number of all folds."""
         number, num_folds = map(int, self.fold.split("of"))
         return number, num_folds
-
-
-class RunClassifierWithTfhub(RunClassifier, heading="Data", common=False):
-    """Options of `run_classifier_with_tfhub.py`."""
-
-    module_command = ""
-
-    bert_hub_module_handle: str = path_option(
-        "The TF Hub module of BERT: a directory written by export_tfhub.py, or "
-        "an address.",
-        check=_hub_module,
-    )
-    model: str | None = optional_path(
-        "Not supported: the module is the model.",
-        check=lambda _: "is not supported: the module is the model. Omit it.",
-        heading=LEGACY,
-        on_resume="input",
-        inherited=False,
-        in_sweep=False,
-    )
-    fit_max_seq_length: bool = switch(
-        "Not supported: set --max_seq_length.",
-        check=lambda _: "is not supported: set --max_seq_length.",
-        heading=LEGACY,
-        on_resume="free",
-    )
-    # Required by `run_classifier.py`.
-    bert_config_file: str | None = optional_path(  # type: ignore[assignment]
-        "Unused: the module has its own configuration.",
-        heading=LEGACY,
-        on_resume="input",
-    )
-    vocab_file: str | None = optional_path(  # type: ignore[assignment]
-        "Unused: the module has its own vocabulary.",
-        heading=LEGACY,
-        on_resume="input",
-        changes_results=False,
-    )
-    init_checkpoint: str | None = optional_path(
-        "Unused: the module has its own weights.",
-        heading=LEGACY,
-        on_resume="input",
-        inherited=False,
-        changes_results=False,
-    )
-    do_lower_case: bool = option(
-        "Unused: the module has its own casing.",
-        True,
-        heading=LEGACY,
-        changes_results=False,
-    )
-
-    @property
-    def _names_model(self) -> bool:
-        return bool(super()._names_model or self.bert_hub_module_handle)
-
-    @property
-    def _has_model_files(self) -> bool:
-        return False
-
-    def _fill_from_model(self: _Options, model: str) -> _Options:
-        return self  # --model is an error.
-
-    def _check_model(self) -> None:
-        """Checks that a module supports the options; there are no files."""
-        for name in self.names(with_module=False):
-            if self.is_set(name):
-                message = "needs run_classifier.py: a module's graph is fixed."
-                raise self.error(name, message)

@@ -17,7 +17,7 @@ from official_bert.io.json_files import Size
 from official_bert.io.rows import Row
 from official_bert.metrics import ranking, regression
 from official_bert.options import RunClassifier
-from official_bert.options.run_classifier import parse_sizes
+from official_bert.options.embedding import parse_sizes
 from official_bert.runs import file_names
 from official_bert.sources.formats.huggingface import sentence_transformers
 from official_bert.sources.formats.huggingface.sentence_transformers import (

@@ -1,0 +1,101 @@
+"""Options of `run_classifier.py` for sentence embeddings."""
+
+from official_bert.io import files, tables
+from official_bert.options.checks import parsed_by
+from official_bert.options.finetuning import FinetuningOptions
+from official_bert.options.flags import (
+    choice,
+    non_negative,
+    option,
+    optional_path,
+    switch,
+)
+from official_bert.options.training import PER_COMMAND
+
+
+def parse_sizes(value: str) -> tuple[int, ...]:
+    """Returns the numbers in "64,128".
+
+    Raises `ValueError`, whose message ends a sentence, if they are malformed.
+    """
+    parts = value.split(",") if value else []
+    if not all(part.isdecimal() and 0 < int(part) < 2**16 for part in parts):
+        raise ValueError("must be numbers above 0, such as 64,128.")
+    return tuple(map(int, parts))
+
+
+def _passages(paths: str) -> str | None:
+    if any(map(tables.format_of, files.named(paths))):
+        return "must be a text file with a passage per line, not a table."
+    return None
+
+
+class EmbeddingOptions(
+    FinetuningOptions, heading="Training", common=False, tasks="embedding"
+):
+    """The flags that only `--task_type=embedding` supports."""
+
+    one_of = (*FinetuningOptions.one_of, "mine_negatives")
+
+    pooling: str = choice(
+        "Embeddings: how the vectors of tokens become one vector. auto: as in "
+        "the model's sentence-transformers files, otherwise mean.",
+        "auto|mean|cls",
+    )
+    embedding_size: int | None = option(
+        "Embeddings: the size of the vectors, by a dense layer with tanh after "
+        "the pooling; 0: no such layer. Default: as in the model, otherwise 0.",
+        None,
+        between=(0, 65535),
+    )
+    matryoshka: str = option(
+        "Embeddings: also train the first numbers of each vector, as many as "
+        "listed, such as 64,128, so that shorter vectors are good, too.",
+        "",
+        check=parsed_by(parse_sizes),
+        conflicts=("teacher",),
+    )
+    temperature: float = option(
+        "Embeddings: the divisor of cosines in the losses.",
+        0.05,
+        at_least=1e-3,
+        conflicts=("teacher",),
+    )
+    symmetric_loss: bool = switch(
+        "Embeddings: in pairs without scores, each match must also find its "
+        "text, as in MultipleNegativesSymmetricRankingLoss.",
+        conflicts=("teacher",),
+    )
+    score_loss: str = choice(
+        "Embeddings: the loss of pairs with scores. cosent: the order of the "
+        "cosines. cosine: their squared difference from the scores, scaled to "
+        "0 to 1.",
+        "cosent|cosine",
+        conflicts=("teacher",),
+    )
+    corpus_file: str | None = optional_path(
+        "Embeddings: text files with a passage per line. Evaluations search "
+        "each match among these passages and all matches.",
+        needs="train_file",
+        check=_passages,
+        on_resume="input",
+        in_sweep=False,
+    )
+    mine_negatives: int = non_negative(
+        "Embeddings: at the end, write mined_negatives.csv: the training pairs "
+        "with the N most similar texts that are not matches, to train on next.",
+        0,
+        needs="train_file",
+        conflicts=("sweep", "teacher"),
+        **PER_COMMAND,
+        in_sweep=False,
+    )
+
+    @property
+    def used_splits(self) -> list[str]:
+        """Which of `train`, `dev`, `test` and `corpus` are read."""
+        splits = super().used_splits
+        if self.mine_negatives and not self.do_train:
+            splits.insert(0, "train")
+        is_searched = self.mine_negatives or {"dev", "test"} & {*splits}
+        return splits + ["corpus"] * bool(self.corpus_file and is_searched)

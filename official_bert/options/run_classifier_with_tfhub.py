@@ -1,0 +1,92 @@
+"""Options of `run_classifier_with_tfhub.py`."""
+
+import os
+from typing import TypeVar
+
+from official_bert.options.flags import (
+    LEGACY,
+    option,
+    optional_path,
+    path_option,
+    switch,
+)
+from official_bert.options.run_classifier import RunClassifier
+
+_Options = TypeVar("_Options", bound="RunClassifierWithTfhub")
+
+
+def _hub_module(handle: str) -> str | None:
+    """Accepts a TF Hub module: a directory or an address."""
+    if os.path.isdir(handle):
+        if not os.path.exists(os.path.join(handle, "saved_model.pb")):
+            return (
+                "must be a TF Hub module, but has no saved_model.pb. "
+                "export_tfhub.py makes a module from a checkpoint."
+            )
+    elif "://" not in handle:
+        return "must be an existing directory or an address. Check the path."
+    return None
+
+
+class RunClassifierWithTfhub(RunClassifier, heading="Data", common=False):
+    """Options of `run_classifier_with_tfhub.py`."""
+
+    module_command = ""
+
+    bert_hub_module_handle: str = path_option(
+        "The TF Hub module of BERT: a directory written by export_tfhub.py, or "
+        "an address.",
+        check=_hub_module,
+    )
+    model: str | None = optional_path(
+        "Not supported: the module is the model.",
+        check=lambda _: "is not supported: the module is the model. Omit it.",
+        heading=LEGACY,
+        on_resume="input",
+        inherited=False,
+        in_sweep=False,
+    )
+    fit_max_seq_length: bool = switch(
+        "Not supported: set --max_seq_length.",
+        check=lambda _: "is not supported: set --max_seq_length.",
+        on_resume="free",
+    )
+    # Required by `run_classifier.py`.
+    bert_config_file: str | None = optional_path(  # type: ignore[assignment]
+        "Unused: the module has its own configuration.",
+        on_resume="input",
+    )
+    vocab_file: str | None = optional_path(  # type: ignore[assignment]
+        "Unused: the module has its own vocabulary.",
+        on_resume="input",
+        changes_results=False,
+    )
+    init_checkpoint: str | None = optional_path(
+        "Unused: the module has its own weights.",
+        on_resume="input",
+        inherited=False,
+        changes_results=False,
+    )
+    do_lower_case: bool = option(
+        "Unused: the module has its own casing.",
+        True,
+        changes_results=False,
+    )
+
+    @property
+    def _names_model(self) -> bool:
+        return bool(super()._names_model or self.bert_hub_module_handle)
+
+    @property
+    def _has_model_files(self) -> bool:
+        return False
+
+    def _fill_from_model(self: _Options, model: str) -> _Options:
+        return self  # --model is an error.
+
+    def _check_model(self) -> None:
+        """Checks that a module supports the options; there are no files."""
+        for name in self.names(with_module=False):
+            if self.is_set(name):
+                message = "needs run_classifier.py: a module's graph is fixed."
+                raise self.error(name, message)
