@@ -294,7 +294,10 @@ def read_text(path: str) -> str:
 
 
 def read_lines(
-    path: str, on_bytes: Callable[[int], object] | None = None
+    path: str,
+    on_bytes: Callable[[int], object] | None = None,
+    *,
+    needs_newlines: bool = False,
 ) -> Iterator[str]:
     r"""Yields the lines of a UTF-8 file as the original implementation does.
 
@@ -304,16 +307,25 @@ def read_lines(
 
     `on_bytes` is called after each line with the number of stored bytes read
     for it, for progress bars. Raises `InputError` if the file is missing, or
-    not UTF-8 or gzip; the message names the line.
+    not UTF-8 or gzip; the message names the line. With `needs_newlines`, a file
+    with only ``\r`` between its lines is an error, too.
     """
     for line in _decode(path, on_bytes):
+        if needs_newlines and "\r" in line.strip() and not line.endswith("\n"):
+            raise InputError(
+                f"{path}:1: a newline must end each line. Received: only "
+                "carriage returns, as in files of old Macs. Save the file as "
+                r"CSV UTF-8, or convert it: `tr '\r' '\n' < FILE > NEW`."
+            )
+        needs_newlines = False
         if text := line.replace("\r", ""):
             yield text.removesuffix("\n")
 
 
 def numbered_lines(path: str) -> Iterator[tuple[int, str]]:
-    """Yields (number from 1, line) like `read_lines`, without a BOM."""
-    for number, line in enumerate(read_lines(path), start=1):
+    """Yields (number from 1, line), without a BOM; the file needs newlines."""
+    lines = read_lines(path, needs_newlines=True)
+    for number, line in enumerate(lines, start=1):
         yield number, line.removeprefix("\ufeff") if number == 1 else line
 
 

@@ -118,13 +118,14 @@ class NamedModel(Options, heading="Model"):
             pretrained.download_weights(self.model, checkpoint)
 
 
-class ModelOptions(TokenizerOptions, NamedModel, heading="Model"):
+class ModelOptions(TokenizerOptions, NamedModel, heading="Model", common=False):
     """A model given by `--model`, by its files, or by a run directory."""
 
     model_dir: str | None = optional_path(
         "A run directory: the --output_dir of run_pretraining.py, "
         "run_classifier.py or run_squad.py.",
         conflicts=MODEL_FILES,
+        common=True,
     )
     bert_config_file: str | None = optional_path(
         "Without --model_dir: the bert_config.json of the model."

@@ -8,6 +8,7 @@ layers and losses from the head.
 import abc
 import dataclasses
 import functools
+import itertools
 import os
 import random
 import typing
@@ -22,6 +23,7 @@ from official_bert.inputs import padding
 from official_bert.inputs.padding import Unpadded
 from official_bert.inputs.schemas import Feature, Schema
 from official_bert.io import files, json_files, tables
+from official_bert.io.rows import Row
 from official_bert.options import AnswerOptions, FinetuningOptions, Predict
 from official_bert.runs import file_names
 from official_bert.sources import task_file
@@ -252,12 +254,15 @@ def table_inputs(
     of the training had a header. Warns at the end if texts are empty.
     """
     empty, has_header = [], options.has_header
-    for row in tables.read(
+    rows = tables.read(
         options.input_file,
         options.resolved_format,
         has_header=trained_header if has_header is None else has_header,
         flags=flags,
-    ):
+    )
+    if names and has_header is None and not trained_header:
+        rows = _warn_of_header(rows, names)
+    for row in rows:
         texts = {name: row.text(name) for name in names}
         if names and not "".join(texts.values()).strip():
             empty.append(row.where)
@@ -268,6 +273,21 @@ def table_inputs(
             f"Rows with empty texts: {listed(empty)}. Their predictions are "
             "meaningless"
         )
+
+
+def _warn_of_header(rows: Iterator[Row], names: Sequence[str]) -> Iterator[Row]:
+    """Returns the rows; warns if the texts of only the first one are words."""
+    sample = [*itertools.islice(rows, 1000)]
+    are_words, *others = (
+        all(len(row.text(name).split()) == 1 for name in names)
+        for row in sample
+    )
+    if are_words and others and not any(others):
+        logging.warning(
+            f"{sample[0].where}: this line is predicted, too, because the "
+            "training data had no header. If it is a header, add --has_header"
+        )
+    return itertools.chain(sample, rows)
 
 
 class TransformersModel(NamedTuple):

@@ -97,6 +97,15 @@ def test_unreadable_file_is_an_error_with_its_line(
         list(read(str(tmp_path / name)))
 
 
+def test_numbered_lines_need_newlines(tmp_path):
+    path = tmp_path / "mac.csv"
+    path.write_bytes(b"text,label\rgood,1\rbad,0\r")
+    with pytest.raises(InputError, match=r"mac\.csv:1: .* carriage returns"):
+        list(files.numbered_lines(str(path)))
+    path.write_bytes(b"text,label\r\n")
+    assert list(files.numbered_lines(str(path))) == [(1, "text,label")]
+
+
 @pytest.fixture
 def shards(tmp_path, monkeypatch):
     """The working directory, with some files and the directory c.txt."""
