@@ -31,6 +31,7 @@ from official_bert.sources import (
     task_file,
 )
 from official_bert.sources.formats.huggingface import files as huggingface_files
+from official_bert.sources.formats.huggingface import sentence_transformers
 from official_bert.sources.formats.huggingface.sentence_transformers import (
     EmbeddingSettings,
 )
@@ -257,8 +258,12 @@ def _make_embedding(
         )
         raise options.error("teacher", message)
     student = dataclasses.replace(task, num_texts=1)
-    others = (model_files.bert_config_file, model_files.vocab_file)
-    paths = (*_weights(model_files), *others)
+    paths = (
+        *_weights(model_files),
+        model_files.bert_config_file,
+        model_files.vocab_file,
+        *sentence_transformers.input_files(model_files.init_checkpoint),
+    )
     return EmbeddingTeacher(student, predict, paths, size=size)
 
 

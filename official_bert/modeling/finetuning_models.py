@@ -13,7 +13,7 @@ from keras import ops
 from official_bert.config import BertConfig
 from official_bert.modeling import layers
 from official_bert.modeling.encoder import Bert, BertOutput
-from official_bert.modeling.layers import Training
+from official_bert.modeling.layers import StepContext, Training
 from official_bert.modeling.pooling_head import (
     BiLstm,
     LayerPooling,
@@ -235,10 +235,11 @@ class SentenceEncoder(FinetuningModel):
     """Turns texts into vectors (Reimers and Gurevych, 2019).
 
     Inputs are [B, S], or [B, C, S] with C texts in each example. Returns
-    float32 [B, D] or [B, C, D]. `pooling` is "mean", over all tokens including
-    [CLS] and [SEP], or "cls", the vector of [CLS]. With `embedding_size`, D, a
-    dense layer with tanh follows; otherwise, D is H. `normalize` scales vectors
-    to length 1.
+    float32 [B, D] or [B, C, D]. Unless S is static, padding that all first
+    texts have is cut off, and that of all others. `pooling` is "mean", over all
+    tokens including [CLS] and [SEP], or "cls", the vector of [CLS]. With
+    `embedding_size`, D, a dense layer with tanh follows; otherwise, D is H.
+    `normalize` scales vectors to length 1.
     """
 
     kind = heads.KINDS["encoder"]
@@ -274,20 +275,48 @@ class SentenceEncoder(FinetuningModel):
             self.dense.build((None, size))
 
     def call(self, batch: dict[str, Any], training: Training = False) -> Any:
-        shape = ops.shape(batch["input_ids"])
-        flat = {n: ops.reshape(batch[n], (-1, shape[-1])) for n in _INPUTS}
-        x = ops.cast(self.encode(flat).sequence_output, "float32")
+        texts = {name: batch[name] for name in _INPUTS}
+        shape = ops.shape(texts["input_ids"])
+        if len(shape) == 2:
+            return self._vectors(texts, training)
+        if isinstance(shape[-1], int):  # Must be static, as for XLA.
+            return self._vectors_of_columns(texts, shape[-1], training)
+        # Queries may be much shorter than the other texts, which are usually of
+        # one kind. Each part is traced, which takes seconds.
+        other = training
+        if isinstance(training, StepContext):
+            other = training.with_other_masks()
+        vectors = []
+        for part, context in ((slice(1), training), (slice(1, None), other)):
+            columns = {name: x[:, part] for name, x in texts.items()}
+            longest = ops.max(ops.sum(columns["input_mask"], axis=-1))
+            length = ops.maximum(longest, 1)  # 0 if all texts are missing.
+            vectors.append(self._vectors_of_columns(columns, length, context))
+        return ops.concatenate(vectors, axis=1)
+
+    def _vectors_of_columns(
+        self, texts: dict[str, Any], length: Any, training: Training
+    ) -> Any:
+        """Returns [B, C, D] for texts [B, C, S] of at most `length` tokens."""
+        flat = {
+            name: ops.reshape(x[..., :length], (-1, length))
+            for name, x in texts.items()
+        }
+        vectors = self._vectors(flat, training)
+        num_texts = ops.shape(texts["input_ids"])[1]
+        return ops.reshape(vectors, (-1, num_texts, vectors.shape[-1]))
+
+    def _vectors(self, texts: dict[str, Any], training: Training) -> Any:
+        """Returns [B, D] for [B, S]."""
+        output = self.encode(texts, training=training)
+        x = ops.cast(output.sequence_output, "float32")
         if self.pooling == "cls":
             vectors = x[:, 0]
         else:
-            vectors = mean_pooling(x, flat["input_mask"])
+            vectors = mean_pooling(x, texts["input_mask"])
         if self.dense:
             vectors = self.dense(vectors)
-        if self.normalize:
-            vectors = unit_vectors(vectors)
-        if len(shape) == 2:
-            return vectors
-        return ops.reshape(vectors, (-1, shape[1], vectors.shape[-1]))
+        return unit_vectors(vectors) if self.normalize else vectors
 
 
 _MODELS: dict[str, type[FinetuningModel]] = {

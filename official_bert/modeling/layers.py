@@ -42,6 +42,14 @@ class StepContext:
     compile_function: Callable[..., Any] | None = None
     recompute: Callable[..., Any] | None = None
 
+    def with_other_masks(self) -> "StepContext":
+        """Returns the context of a second part of the batch."""
+
+        def random_bits(layer: int, shape: Any) -> Any:
+            return self.random_bits(layer ^ 1, shape)
+
+        return dataclasses.replace(self, random_bits=random_bits)
+
 
 Training = bool | StepContext
 

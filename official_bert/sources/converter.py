@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import jinja2
 import numpy as np
+import safetensors.numpy
 from absl import logging
 
 from official_bert.config import BertConfig
@@ -28,6 +29,9 @@ from official_bert.sources import (
 )
 from official_bert.sources.formats import FORMATS
 from official_bert.sources.formats.huggingface import sentence_transformers
+from official_bert.sources.formats.huggingface.sentence_transformers import (
+    Dense,
+)
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.formats.tf1 import weights as tf1_weights
 from official_bert.sources.model import Description, Model, match
@@ -214,19 +218,33 @@ def _rounded(model: Model, dtype: str) -> Model:
     Reading raises `InputError` if the type cannot hold a weight.
     """
 
-    def round_weight(name: str, weight: np.ndarray) -> np.ndarray:
+    def nearest(name: str, weight: np.ndarray) -> np.ndarray:
         try:
             with np.errstate(over="raise"):
-                return weight.astype(dtype).astype(np.float32)
+                return weight.astype(dtype)
         except FloatingPointError as error:
             raise InputError(
-                f"{model.arrays.where}: {model.stored[name]} has values up to "
+                f"{model.arrays.where}: {name} has values up to "
                 f"{np.abs(weight).max():g}, which {dtype} cannot hold. Omit "
                 f"--dtype={dtype}."
             ) from error
 
-    rounded = model.with_changes(round_weight)
-    return dataclasses.replace(rounded, dtype=dtype)
+    def round_dense(layer: Dense) -> Dense:
+        arrays = safetensors.numpy.load(layer.weights)
+        rounded = {name: nearest(name, x) for name, x in arrays.items()}
+        weights = safetensors.numpy.save(rounded)
+        return dataclasses.replace(layer, weights=weights)
+
+    description = model.description
+    if embedding := description.embedding:
+        embedding = dataclasses.replace(
+            embedding, dense=tuple(map(round_dense, embedding.dense))
+        )
+        description = dataclasses.replace(description, embedding=embedding)
+    rounded = model.with_changes(
+        lambda name, weight: nearest(model.stored[name], weight).astype("f")
+    )
+    return dataclasses.replace(rounded, description=description, dtype=dtype)
 
 
 def _complete(

@@ -40,6 +40,7 @@ from official_bert.tokenization import Tokenizer
 
 POOLINGS = ("mean", "cls")
 _SCORE_METRICS = ("spearmanr", "pearson")
+_MAIN_METRICS = {True: "spearmanr", False: "ndcg@10"}  # {of scores: name}
 
 
 class EmbeddingExample(NamedTuple):
@@ -118,8 +119,7 @@ class EmbeddingTask(Task):
 
     @property
     def main_metric(self) -> str:
-        default = "spearmanr" if self.has_scores else "ndcg@10"
-        return self.best_metric or default
+        return self.best_metric or _MAIN_METRICS[self.has_scores]
 
     @property
     def head(self) -> Head:
@@ -180,7 +180,7 @@ class EmbeddingTask(Task):
     def metrics(self, examples: Examples, answers: Any) -> dict[str, Any]:
         """Returns the metrics, and the main one of truncated vectors."""
         found = self._metrics(examples, answers)
-        name = "spearmanr" if "spearmanr" in found else "ndcg@10"
+        name = _MAIN_METRICS["spearmanr" in found]
         for size in self.matryoshka:
             short = [vectors[:, :size] for vectors in answers]
             found[f"{name}_{size}"] = self._metrics(examples, short)[name]
@@ -363,7 +363,7 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> EmbeddingTask:
             raise options.error("matryoshka", message)
     evaluated = [split for split in ("dev", "test") if split in splits]
     has_scores = bool(evaluated and columns[evaluated[0]].score)
-    _check_search(options, columns, has_scores=has_scores)
+    _check_search(options, columns, sizes, has_scores=has_scores)
     return EmbeddingTask(
         **settings,
         matryoshka=sizes,
@@ -380,11 +380,13 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> EmbeddingTask:
 def _check_search(
     options: RunClassifier,
     columns: Mapping[str, PairColumns],
+    sizes: Sequence[int],
     *,
     has_scores: bool,
 ) -> None:
     """Raises `InputError` if flags of the search do not fit the columns."""
     names = _SCORE_METRICS if has_scores else ranking.METRICS
+    names += tuple(f"{_MAIN_METRICS[has_scores]}_{size}" for size in sizes)
     if options.best_metric and options.best_metric not in names:
         message = f"must be a metric of this evaluation: {', '.join(names)}."
         raise options.error("best_metric", message)

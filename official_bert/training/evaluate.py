@@ -160,7 +160,9 @@ def mine_negatives(run: "FinetuningRun", number: int) -> None:
     corpus = run.examples.get("corpus", ())
     texts = itertools.chain(corpus, *(pair.texts for pair in pairs))
     passages = task.passages(texts)
-    answers, _ = _run_model(run, "dev", passages)
+    answers, _ = _run_model(
+        run, "dev", passages, description="Mining negatives"
+    )
     rows = task.with_negatives(pairs, corpus, passages, answers, number)
     path = os.path.join(run.directory, file_names.MINED)
     files.write_text(path, tables.to_csv(rows))
@@ -175,7 +177,10 @@ def _metrics(
     if corpus := run.examples.get("corpus"):
         passages = task.passages(corpus)
         examples = [*examples, *passages]
-        answers = [*answers, *_run_model(run, mode, passages)[0]]
+        found, _ = _run_model(
+            run, mode, passages, description="Encoding the corpus"
+        )
+        answers = [*answers, *found]
     metrics: dict[str, Any] = task.metrics(examples, answers)
     return metrics
 
@@ -186,10 +191,12 @@ def _run_model(
     examples: Sequence[Any],
     split: str = "",
     record_dir: str | None = None,
+    description: str | None = None,
 ) -> tuple[list[Any], dict[str, float]]:
     """Returns answers without calibration, and the mean losses.
 
     If `record_dir` is given, writes the features to the records of `split`.
+    `description` is the text of the progress bar; None: that of `mode`.
     """
     task = run.task.uncalibrated
     forward, length = run.forwards[mode], run.options.max_seq_length
@@ -203,7 +210,7 @@ def _run_model(
         for features in task.featurize(examples, run.tokenizer, length):
             if file:
                 record_files.write_features(file, features, length)
-            outputs = forward.run(features, _DESCRIPTIONS[mode])
+            outputs = forward.run(features, description or _DESCRIPTIONS[mode])
             answers += task.answers(features, outputs.logits)
             loss_sums = outputs.losses * task.loss_unit
             losses.append(np.stack([loss_sums, outputs.weights], 1))

@@ -11,7 +11,7 @@ import types
 import numpy as np
 import pytest
 import tensorflow as tf
-from support import command_lines, recorded, squad_files, tiny
+from support import ROOT, command_lines, recorded, squad_files, tiny
 from support.run_outputs import assert_same_weights, rewind, weights
 
 from official_bert import Embedder, tasks
@@ -465,6 +465,31 @@ def test_more_texts_may_be_lines_or_sentences(tmp_path):
     sentences = read("tags")
     assert [sentence.words for sentence in sentences] == words
     assert {sentence.tags for sentence in sentences} == {None}
+
+
+def test_vectors_of_a_teacher_depend_on_the_files_of_its_modules(tmp_path):
+    golden = ROOT / "tests" / "golden" / "sentence_transformers"
+    model = shutil.copytree(golden, tmp_path / "teacher")
+    config = {**tiny.SMALL, "hidden_size": 4}
+    options = tiny.options(tmp_path, config, teacher=str(model))
+
+    def files():
+        return teacher.with_teacher(EmbeddingTask(), options).teacher.files
+
+    names = (
+        "modules.json",
+        "1_Pooling/config.json",
+        "2_Dense/config.json",
+        "2_Dense/model.safetensors",
+        "3_Normalize/config.json",
+        "config_sentence_transformers.json",
+        "sentence_bert_config.json",
+        "tokenizer_config.json",
+    )
+    assert {str(model / name) for name in names} <= set(files())
+    shutil.rmtree(model)
+    tiny.save_finetuned(model, EmbeddingTask())
+    assert str(model / "task.json") in files()
 
 
 def test_student_of_vectors_learns_each_text_once(tmp_path):

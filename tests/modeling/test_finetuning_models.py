@@ -1,4 +1,5 @@
 import dataclasses
+import functools
 
 import keras
 import numpy as np
@@ -8,13 +9,16 @@ from support import recorded
 
 from official_bert.modeling.finetuning_models import (
     ChoiceClassifier,
+    SentenceEncoder,
     SequenceClassifier,
     SpanModel,
     TokenClassifier,
 )
+from official_bert.modeling.layers import StepContext
 from official_bert.modeling.pooling_head import BiLstm
 from official_bert.options import FinetuningOptions
 from official_bert.sources.heads import PoolingHead
+from official_bert.training.step import random_bits
 
 CONFIG = dataclasses.replace(recorded.SMALL_CONFIG, num_hidden_layers=5)
 LENGTHS = np.array([9, 6, 1])
@@ -214,3 +218,63 @@ def test_heads_compute_in_float32_under_a_16_bit_policy(head):
         lstm = model.bilstm.layer_1.backward_layer
         assert lstm.compute_dtype == "float32"
     assert model(BATCH).dtype == tf.float32
+
+
+def texts_of_lengths(lengths):
+    """Returns a batch of texts, [B, C, 9]."""
+    mask = np.arange(9) < np.array(lengths)[..., np.newaxis]
+    ids = np.random.RandomState(0).randint(0, 30, mask.shape)
+    return {
+        "input_ids": tf.constant(ids * mask, tf.int32),
+        "input_mask": tf.constant(mask, tf.int32),
+        "segment_ids": tf.zeros(mask.shape, tf.int32),
+    }
+
+
+def of_any_length(function):
+    """Compiles a function of batches for all lengths, as training does."""
+    spec = tf.TensorSpec((None, 3, None), tf.int32)
+    names = ("input_ids", "input_mask", "segment_ids")
+    return tf.function(
+        function, input_signature=[dict.fromkeys(names, spec)], autograph=False
+    )
+
+
+@pytest.mark.slow
+def test_padding_of_all_first_texts_or_all_others_is_not_computed():
+    config = recorded.without_dropout(recorded.SMALL_CONFIG)
+    model = recorded.assign(SentenceEncoder(config), 5)
+
+    def compute(batch):
+        with tf.GradientTape() as tape:
+            vectors = model(batch)
+            loss = tf.reduce_sum(vectors**3)
+        gradients = tape.gradient(loss, model.learning_variables)
+        return [vectors, *map(tf.convert_to_tensor, gradients)]
+
+    compiled = of_any_length(compute)
+    for lengths in ([[2, 9, 5], [3, 1, 0]], [[9, 3, 2]], [[4, 0, 0]]):
+        # Token 999 is not in the vocabulary, so it cannot be looked up.
+        width = np.max(lengths, axis=0)
+        width = np.array([width[0], *[max(width[1:])] * 2])
+        is_computed = np.arange(9) < np.maximum(width, 1)[:, np.newaxis]
+        batch = texts_of_lengths(lengths)
+        expected = compute(batch)
+        batch["input_ids"] = tf.where(is_computed, batch["input_ids"], 999)
+        for one, other in zip(compiled(batch), expected, strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_equal_texts_of_an_example_have_different_dropout_masks():
+    config = dataclasses.replace(
+        recorded.SMALL_CONFIG, hidden_dropout_prob=0.5, initializer_range=0.3
+    )
+    model = SentenceEncoder(config)
+    context = StepContext(functools.partial(random_bits, [1, 2]))
+    encode = of_any_length(lambda batch: model(batch, training=context))
+    batch = texts_of_lengths([[9, 9, 9]])
+    batch["input_ids"] = tf.tile(batch["input_ids"][:, :1], (1, 3, 1))
+    [[first, second, third]] = encode(batch)
+    for one, other in ((first, second), (second, third)):
+        assert np.abs(one - other).max() > 0.1

@@ -226,6 +226,10 @@ def test_other_tables_and_flags_are_errors(tmp_path, train, flags, message):
             "needs your own texts",
         ),
         ({"matryoshka": "64,a"}, "matryoshka=64,a must be numbers"),
+        (
+            {"matryoshka": "6,4", "best_metric": "ndcg@10_8"},
+            "best_metric=ndcg@10_8 must be .* mrr@10, ndcg@10, ndcg@10_6, ndcg",
+        ),
         ({"temperature": 0.0}, "temperature=0.0 must be at least"),
     ],
 )

@@ -109,14 +109,14 @@ def test_divided_batches_end_with_the_weights_of_one_device(
 
 
 def test_matches_are_searched_in_a_corpus_and_negatives_are_mined(
-    folder, tmp_path
+    folder, tmp_path, capsys
 ):
     passages = tiny.texts(300, 1, 6)
     (tmp_path / "corpus.txt").write_text("".join(f"{p}\n" for p in passages))
     flags = {
         "corpus_file": str(tmp_path / "corpus.txt"),
         "mine_negatives": 2,
-        "best_metric": "recall@10",
+        "best_metric": "ndcg@10_6",
         "eval_every": 20,
     }
     output = run(folder, tmp_path / "out", num_train_epochs=4.0, **flags)
@@ -135,8 +135,8 @@ def test_matches_are_searched_in_a_corpus_and_negatives_are_mined(
         ndcg_score(right, scores, k=10), abs=1e-6
     )
     history = read_json_lines(output / "eval_history.jsonl")
-    best = max(history, key=lambda entry: entry["recall@10"])
-    assert best["recall@10"] == pytest.approx(results["recall@10"])
+    best = max(history, key=lambda entry: entry["ndcg@10_6"])
+    assert best["ndcg@10_6"] == pytest.approx(results["ndcg@10_6"])
 
     mined = output / "mined_negatives.csv"
     with open(mined, newline="") as file:
@@ -153,6 +153,9 @@ def test_matches_are_searched_in_a_corpus_and_negatives_are_mined(
     flags["corpus_file"] = str(tmp_path / "other.txt")
     shutil.copy(tmp_path / "corpus.txt", tmp_path / "other.txt")
     run(folder, output, do_train=False, do_eval=True, **flags)
+    shown = capsys.readouterr().err
+    for title in ("Evaluating", "Encoding the corpus", "Mining negatives"):
+        assert f"{title}: 100%" in shown
     assert read_json(output / "eval_results_other.json") == results
     assert {*mined.read_text().splitlines()} == {
         *(tmp_path / "mined.csv").read_text().splitlines()
@@ -249,11 +252,15 @@ def test_chosen_checkpoint_and_means_have_their_own_dense_layer(
     earlier = files_of(trained, str(trained / "model.ckpt-20"))
     found = extract(tmp_path, **earlier)
     assert np.abs(found - expected).max() > 1e-3
-    mean = convert(
-        input=trained,
-        output=tmp_path / "mean",
-        to="huggingface",
-        average_checkpoints=2,
+    mean, half = (
+        convert(
+            input=trained,
+            output=tmp_path / dtype,
+            to="huggingface",
+            average_checkpoints=2,
+            dtype=dtype,
+        )
+        for dtype in ("float32", "float16")
     )
     kernels = [
         weights(trained, step)["embedding_dense/kernel"] for step in (60, 72)
@@ -262,6 +269,10 @@ def test_chosen_checkpoint_and_means_have_their_own_dense_layer(
     np.testing.assert_allclose(
         dense["linear.weight"], np.mean(kernels, axis=0).T, atol=1e-7
     )
+    stored = load_file(half / "2_Dense" / "model.safetensors")
+    for name, array in dense.items():
+        assert stored[name].dtype == np.float16
+        np.testing.assert_array_equal(stored[name], array.astype(np.float16))
 
 
 @pytest.mark.nightly

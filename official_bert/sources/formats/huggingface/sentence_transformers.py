@@ -18,6 +18,7 @@ from typing import Any
 
 from official_bert.errors import InputError, listed, quoted
 from official_bert.io import files, json_files
+from official_bert.runs import file_names
 from official_bert.sources import checkpoint_paths, task_file, tokenizer_files
 
 MODULES = "modules.json"
@@ -117,15 +118,7 @@ def read(checkpoint: str) -> EmbeddingSettings | None:
     none. Raises `InputError` if they are damaged or not supported.
     """
     folder = checkpoint_paths.directory(checkpoint)
-    directory = next(
-        (
-            parent
-            for parent in (folder, os.path.dirname(folder))
-            if files.exists(os.path.join(parent, MODULES))
-            and transformer_directory(parent) == folder
-        ),
-        None,
-    )
+    directory = _find_modules(folder)
     if directory is None:
         task = task_file.read_beside(checkpoint)
         return of_task(task) if task.get("kind") == "embedding" else None
@@ -150,6 +143,35 @@ def read(checkpoint: str) -> EmbeddingSettings | None:
         **_read_texts(folder),
         **_read_model(directory, pooling),
     )
+
+
+def input_files(checkpoint: str) -> list[str]:
+    """Returns the existing files on which the vectors of texts depend.
+
+    The files of BERT, such as its weights, are not among them.
+    """
+    names = (_TEXTS, tokenizer_files.CONFIG, file_names.TASK)
+    paths = [checkpoint_paths.beside(checkpoint, name) for name in names]
+    if directory := _find_modules(checkpoint_paths.directory(checkpoint)):
+        paths += [os.path.join(directory, name) for name in (MODULES, _MODEL)]
+        paths += [
+            os.path.join(path, name)
+            for kind, path in _modules(directory)
+            if kind != _TYPES[0]
+            for name in ("config.json", _DENSE_WEIGHTS)
+        ]
+    return [path for path in paths if path and files.exists(path)]
+
+
+def _find_modules(folder: str) -> str | None:
+    """Returns the directory of `modules.json` for that of BERT's files."""
+    for directory in (folder, os.path.dirname(folder)):
+        if (
+            files.exists(os.path.join(directory, MODULES))
+            and transformer_directory(directory) == folder
+        ):
+            return directory
+    return None
 
 
 def of_task(task: Mapping[str, Any]) -> EmbeddingSettings:
