@@ -236,9 +236,13 @@ def test_model_list_shows_all_released_models(capsys):
         ("bert_model.ckpt", "For a checkpoint, pass its direct"),
         ("model.keras", "model.keras is a Keras file"),
         ("model.weights.h5", "model.weights.h5 is a Keras file"),
+        ("export/1", "^export/1 is a SavedModel.* Pass the run directory"),
+        ("export", "^export/1 is a SavedModel"),
     ],
 )
 def test_unknown_name_or_a_file_is_an_error(model, message):
+    pathlib.Path("export/1").mkdir(parents=True)
+    pathlib.Path("export/1/saved_model.pb").touch()
     for name in ("bert_model.ckpt.index", "model.keras", "model.weights.h5"):
         pathlib.Path(name).touch()
     with pytest.raises(InputError, match=message):

@@ -99,6 +99,8 @@ WEIGHTS_PATTERNS = tuple(
     {p for f in FORMATS.values() for p in f.weights_patterns}
 )
 
+_SAVED_MODEL = "saved_model.pb"
+
 # Files that are never opened.
 _PICKLE = "a pickle, which can run code when it is opened"
 _UNSUPPORTED = {
@@ -169,6 +171,14 @@ def has_other_weights(names: Sequence[str]) -> bool:
 
 def require_readable(path: str) -> None:
     """Raises `InputError` for weights in a format that is never opened."""
+    saved_model = os.path.join(path, _SAVED_MODEL)
+    if os.path.basename(path) == _SAVED_MODEL or files.exists(saved_model):
+        raise InputError(
+            f"{path.removesuffix(_SAVED_MODEL).rstrip('/')} is a SavedModel, "
+            "for TensorFlow Serving or TF Hub. Pass the run directory or the "
+            "checkpoint that it was exported from. Exports written with "
+            "--export_openvino can be loaded."
+        )
     if path.endswith((".keras", ".weights.h5")):
         raise InputError(
             f"{path} is a Keras file. Pass a directory: a KerasHub preset, a "
