@@ -33,6 +33,10 @@ _FILE_NAMES = {
 }
 
 
+# A longer sentence gives a warning.
+_MAX_WORDS = 1000
+
+
 @dataclasses.dataclass(frozen=True)
 class Sentence:
     """A sentence, which begins at word `start` of its document."""
@@ -212,9 +216,31 @@ def tags_of(sentences: Iterable[Sentence]) -> set[str]:
     return {tag for sentence in sentences for tag in sentence.tags or ()}
 
 
-def sorted_tags(path: str, sentences: Iterable[Sentence]) -> tuple[str, ...]:
-    """Returns `tags_of` in order; raises `InputError` if there is only one."""
+def sorted_tags(path: str, sentences: Sequence[Sentence]) -> tuple[str, ...]:
+    """Returns `tags_of` in order.
+
+    Raises `InputError` if there is only one, or if some are parts of comments.
+    Warns of sentences that are hardly separated by blank lines.
+    """
     tags = sorted(tags_of(sentences))
+    others = {
+        tag
+        for sentence in sentences
+        for place, tag in enumerate(sentence.tags or ())
+        if place or sentence.words[0] != "#"
+    }
+    if comments := sorted({*tags} - others):
+        raise InputError(
+            f"{path}: comments are not supported: remove lines that start with "
+            "# and are not words. Received: such lines with the tags "
+            f"{listed(comments)}."
+        )
+    longest = max(len(sentence.words) for sentence in sentences)
+    if longest > _MAX_WORDS or longest == 1 < len(sentences):
+        logging.warning(
+            f"{path}: the longest of {len(sentences)} sentences has {longest} "
+            "words. Check that blank lines separate sentences, not words"
+        )
     if len(tags) == 1:
         raise InputError(
             f"{path}: must have at least two different tags. Received: "

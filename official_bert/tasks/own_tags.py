@@ -41,6 +41,11 @@ _WORDS = (*_LISTS, "token", "word", "text")
 _TAGS = ("tags", "tag", "ner_tags", "labels", "label", "entities", "spans")
 _SENTENCE = re.compile(r"sent(ence)?[ _-]?(#|id|idx|index|no|num|number)?")
 
+_ADVICE = (
+    'For a sentence per row, use JSON lines such as {"tokens": ["Ada"], '
+    '"tags": ["B-PER"]}.'
+)
+
 # The keys of a span that is an object: its start, its end and its type.
 _SPAN_KEYS = (
     ("start", "start_offset"),
@@ -73,7 +78,9 @@ def word_columns(cells: Mapping[str, Any], column: str) -> list[str]:
 
     This is `column`, if it exists, or those with usual names.
     """
-    names = [column] if column in cells else _named(cells, _WORDS)
+    # A table of pandas may have a column without a name, its index.
+    is_given = column and column in cells
+    names = [column] if is_given else _named(cells, _WORDS)
     return [name for name in names if _may_have_words(name, cells[name])]
 
 
@@ -257,7 +264,8 @@ class OwnTags(ConllData):
         raise InputError(
             f"{row.where}: must have words with tags, or a text with spans, in "
             "columns such as tokens and tags. Received: the columns "
-            f"{listed(row.columns)}. Set --text_column and --label_column."
+            f"{listed(row.columns)}. Set --text_column and --label_column. "
+            f"{_ADVICE}"
         )
 
     def _join_words(
@@ -273,9 +281,7 @@ class OwnTags(ConllData):
             raise InputError(
                 f"{rows[0].path}: must have a column of sentence numbers (set "
                 "--id_column), or blank lines between sentences. Received: "
-                f"{len(rows)} words in {len(groups)} sentences. For a sentence "
-                'per row, use JSON lines such as {"tokens": ["Ada"], "tags": '
-                '["B-PER"]}.'
+                f"{len(rows)} words in {len(groups)} sentences. {_ADVICE}"
             )
         joined = []
         for group in groups:
@@ -303,7 +309,8 @@ class OwnTags(ConllData):
 
         Adds a line to `problems` for each span that is not tagged exactly.
         """
-        cell, tagged = row.get(words), row.cells.get(tags)
+        cell = row.get(words)
+        tagged = row.cells.get(tags) if tags else None
         if needs_tags and tagged is None:
             raise row.error(tags, "have tags or spans", tagged)
         if isinstance(cell, str):
@@ -349,7 +356,8 @@ def _group(rows: Sequence[Row], column: str) -> list[list[Row]]:
     key, line = None, 0
     for row in rows:
         if column:
-            key = row.get(column) or key
+            cell = row.get(column)
+            key = key if cell in (None, "") else cell
         elif row.line != line + 1:
             key = row.line
         line = row.line

@@ -137,6 +137,23 @@ HF = [
             "\n".join(rows(",")),
             {"text_a_column": "1", "label_column": "2", "id_column": "0"},
         ),
+        (
+            "a.csv",  # With the index of pandas.
+            ",sentence_id,word,tag\n"
+            + "\n".join(f"{i},{x}" for i, x in enumerate(rows(","))),
+            {},
+        ),
+        (
+            "a.jsonl",  # Numbers that begin again, as in files of documents.
+            json_lines(
+                *(
+                    {"sentence_id": 1 - i, "word": word, "tag": tag}
+                    for i in range(2)
+                    for word, tag in zip(WORDS[i], TAGS[i], strict=True)
+                )
+            ),
+            {},
+        ),
         ("a.csv", "word,tag\n" + blank_lines(","), {}),
         ("a.tsv", "word\ttag\n" + blank_lines("\t"), {}),
         ("a.tsv", blank_lines("\t"), {}),
@@ -237,6 +254,8 @@ def with_spans(*spans):
         ("a.tsv", "a\tO\nb\n", "2: .*2 columns"),
         ("a.txt", "a O\nb\n", "2: .*2 columns"),
         ("a.txt", "a O\nb O\n", " .*two different tags"),
+        ("a.txt", "# 1\na O\nb X\n\n# 2\na O\n# O\n", " comments .*1, 2"),
+        ("a.csv", "tokens,tags\n['a'],['O']\n", "2: .*JSON lines"),
     ],
 )
 def test_malformed_files_are_an_error_with_the_line(
@@ -244,6 +263,18 @@ def test_malformed_files_are_an_error_with_the_line(
 ):
     with pytest.raises(InputError, match=rf"(?s){name}:{message}"):
         read(tmp_path, name, text)
+
+
+@pytest.mark.parametrize(
+    ("separator", "expected"),
+    [("\n", "1 sentences has 1020"), ("\n\n", "1020 sentences has 1")],
+)
+def test_sentences_without_proper_blank_lines_are_a_warning(
+    tmp_path, caplog, separator, expected
+):
+    read(tmp_path, "a.txt", separator.join(["a O", "b B-X"] * 510))
+    [message] = [m for m in caplog.messages if "sentences has" in m]
+    assert f"{expected} words" in message
 
 
 def test_flags_that_do_not_fit_are_an_error(tmp_path):
