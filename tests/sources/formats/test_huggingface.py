@@ -186,6 +186,7 @@ GAP = {"[PAD]": 0, "[UNK]": 2}
         ("config", {"hidden_size": 9}, "multiple of num_attention_heads=2"),
         ("config", {"id2label": {"0": "a", "2": "b"}}, "without gaps"),
         ("config", {"id2label": [1]}, r"`id2label` .*\[1\]"),
+        ("config", {"id2label": {"0": "a", "1": "a"}}, "different labels"),
         ("config", {"intermediate_size": 20}, "wrong shape: .*by the model's"),
         ("config", {"num_hidden_layers": 3}, r"missing: bert\.encoder.*\.2\."),
         ("config", {"num_hidden_layers": 1}, r"no counterpart: bert\..*\.1\."),
@@ -231,6 +232,13 @@ def test_truncated_weights_are_an_error(hf_model, size):
     path = hf_model / "model.safetensors"
     path.write_bytes(path.read_bytes()[:size])
     with pytest.raises(InputError, match="must be a complete safetensors file"):
+        to_tf1(hf_model)
+
+
+def test_pointer_of_git_lfs_is_an_error_that_says_so(hf_model):
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:1a\n"
+    (hf_model / "model.safetensors").write_text(pointer)
+    with pytest.raises(InputError, match=r"safetensors: .*`git lfs pull`"):
         to_tf1(hf_model)
 
 

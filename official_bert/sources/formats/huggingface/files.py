@@ -115,9 +115,13 @@ def labels(directory: str, content: dict[str, Any]) -> tuple[str, ...]:
     by_text = content.get("id2label") or {}
     try:
         by_id = {int(number): str(label) for number, label in by_text.items()}
-        return tuple(by_id[number] for number in range(len(by_id)))
+        names = tuple(by_id[number] for number in range(len(by_id)))
+        if len({*names}) < len(names):
+            raise ValueError("repeated labels")
     except (AttributeError, KeyError, ValueError) as error:
         raise InputError(
-            f"{path}: `id2label` must number labels from 0 without gaps, like "
-            f'{{"0": "no", "1": "yes"}}. Received: {quoted(by_text)}.'
+            f"{path}: `id2label` must number different labels from 0 without "
+            f'gaps, like {{"0": "no", "1": "yes"}}. Received: '
+            f"{quoted(by_text)}."
         ) from error
+    return names

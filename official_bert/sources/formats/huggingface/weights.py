@@ -26,6 +26,9 @@ from official_bert.sources.model import Arrays, Description, Model, Names
 _WEIGHTS = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
 
+# The first bytes of a file that `git clone` wrote without Git LFS.
+_LFS_POINTER = b"version https://git-lfs"
+
 # The heads of the original implementation always use this value.
 _CLASSIFIER_DROPOUT = heads.KINDS["sequence_classification"].dropout
 
@@ -70,9 +73,13 @@ def open_arrays(directory: str, config: BertConfig | None = None) -> Arrays:
         try:
             file = safe_open(path, framework="numpy")
         except (SafetensorError, OSError) as error:
+            advice = "Copy or save it again."
+            with files.open_binary(path) as stored_file:
+                if stored_file.read(len(_LFS_POINTER)) == _LFS_POINTER:
+                    advice = "It is a pointer of Git LFS: run `git lfs pull`."
             raise InputError(
-                f"{path}: must be a complete safetensors file: {error}. Copy "
-                "or save it again."
+                f"{path}: must be a complete safetensors file: {error}. "
+                f"{advice}"
             ) from error
         for stored in file.keys():  # noqa: SIM118 - Not a dict.
             name = _CURRENT.rename(stored)
