@@ -17,9 +17,11 @@ from collections import Counter
 from absl import logging
 
 from official_bert.errors import InputError
-from official_bert.io import files, progress
+from official_bert.io import files, progress, tables
 from official_bert.options import BuildVocab
 from official_bert.tokenization import learning
+from official_bert.tokenization.learning import LONGEST_WORD
+from official_bert.tokenization.vocab import MAX_SHARE_UNKNOWN
 
 # Otherwise, a warning names the flag to increase.
 _MAX_SHARE_LEFT_OUT = 0.005
@@ -49,7 +51,9 @@ def main(options: BuildVocab) -> None:
 
 def count_words(options: BuildVocab) -> Counter[str]:
     """Counts the words of all input files."""
-    lines = progress.read_lines(files.expand(options.input_file), "Reading")
+    names = files.expand(options.input_file)
+    tables.warn_of_lines(names)
+    lines = progress.read_lines(names, "Reading")
     words = learning.count_words(lines, options.settings)
     if not words:
         raise InputError(
@@ -73,7 +77,16 @@ def describe(vocab: list[str], words: Counter[str]) -> str:
 def warn_of_left_out(
     vocab: list[str], words: Counter[str], options: BuildVocab
 ) -> None:
-    """Warns if the vocabulary lacks many characters of the text."""
+    """Warns if the vocabulary lacks characters, or words are too long."""
+    num_long = sum(
+        count for word, count in words.items() if len(word) > LONGEST_WORD
+    )
+    if num_long > MAX_SHARE_UNKNOWN * words.total():
+        logging.warning(
+            f"{num_long / words.total():.2%} of all words have more than "
+            f"{LONGEST_WORD} characters, so they are unknown. Separate words "
+            "by spaces; Thai, for example, needs a program for it"
+        )
     counts = learning.count_characters(words)
     missing = counts.keys() - set(vocab)
     share = sum(counts[char] for char in missing) / counts.total()

@@ -120,8 +120,8 @@ def expand(patterns: str) -> list[str]:
     """
     names: list[str] = []
     parts = [pattern for pattern in patterns.split(",") if pattern]
-    for pattern in parts or [patterns]:
-        # The name of an existing file may itself contain brackets.
+    # The name of an existing file may itself contain commas or brackets.
+    for pattern in [patterns] if exists(patterns) else parts or [patterns]:
         is_name = exists(pattern)
         matches = [pattern] if is_name else sorted(_look_up("glob", pattern))
         if not matches:

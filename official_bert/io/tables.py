@@ -51,6 +51,15 @@ def is_lines(path: str) -> bool:
     return path.lower().removesuffix(".gz").endswith(f".{LINES}")
 
 
+def warn_of_lines(paths: Iterable[str]) -> None:
+    """Warns if lines of text are read from files with names of tables."""
+    for path in filter(format_of, paths):
+        logging.warning(
+            f"{path} is not read as a table: each line, including a header, is "
+            "a text"
+        )
+
+
 def read(
     paths: str | Sequence[str],
     file_format: str,

@@ -194,11 +194,7 @@ class ExtractFeatures(
                 f"{self.output_file} will contain JSON lines. For other "
                 "formats, use .npy or .tfrecord",
             )
-        if tables.format_of(self.input_file):
-            logging.warning(
-                f"{self.input_file} is not read as a table: each line, "
-                "including a header, is a text",
-            )
+        tables.warn_of_lines([self.input_file])
         # The file is read twice: first to count its lines.
         self.require("input_file", seekable_file)
         inputs = [self.input_file, self.bert_config_file, self.vocab_file]

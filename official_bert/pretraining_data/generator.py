@@ -20,7 +20,7 @@ import numpy as np
 from absl import logging
 
 from official_bert.errors import listed
-from official_bert.io import files, progress, signals
+from official_bert.io import files, progress, signals, tables
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import (
     corpus,
@@ -55,6 +55,7 @@ def run(options: CreatePretrainingData) -> None:
         files.make_directory(os.path.dirname(name) or ".")
     names = files.expand(options.input_file)
     logging.info(f"Reading {listed(names)}")
+    tables.warn_of_lines(names)
     # SIGTERM, for example from a scheduler, cleans up like Ctrl-C.
     with signals.temporary_handler(_exit, signal.SIGTERM):
         if options.runner:

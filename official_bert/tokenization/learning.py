@@ -24,7 +24,7 @@ from official_bert.tokenization.vocab import (
 )
 
 # Longer words are unknown with any vocabulary.
-_LONGEST_WORD = WordpieceTokenizer(()).max_input_chars_per_word
+LONGEST_WORD = WordpieceTokenizer(()).max_input_chars_per_word
 
 _WORDS_PER_LINE = 10_000
 
@@ -105,7 +105,7 @@ def learn(
     words = {
         word: count
         for word, count in word_counts.items()
-        if len(word) <= _LONGEST_WORD and characters_to_keep.issuperset(word)
+        if len(word) <= LONGEST_WORD and characters_to_keep.issuperset(word)
     }
     fixed = special + alphabet
     if vocab_size < len(fixed):

@@ -83,6 +83,13 @@ def test_characters_that_do_not_fit_give_a_warning(
     assert re.search(warning or "", caplog.text)
 
 
+def test_words_that_are_too_long_give_a_warning(directory, caplog):
+    for text, warns in (("ก" * 200, False), ("ก" * 201 + " a" * 40, True)):
+        (directory / "text.txt").write_text(text, encoding="utf-8")
+        build()
+        assert ("2.44% of all words have more than" in caplog.text) == warns
+
+
 @pytest.mark.parametrize(
     ("text", "share"),
     [
@@ -108,6 +115,14 @@ def test_lower_casing_that_removes_vowel_signs_is_a_warning(
 def test_case_is_kept_without_do_lower_case(directory):
     assert not any(token.isupper() for token in build().split()[104:])
     assert {"The", "the"} <= set(build(do_lower_case=False).split())
+
+
+def test_lines_of_a_table_are_texts_with_a_warning(directory, caplog):
+    build()
+    assert not caplog.text
+    (directory / "text.txt").rename("text.csv")
+    build(input_file="text.csv")
+    assert "text.csv is not read as a table" in caplog.text
 
 
 def test_globs_and_gzip_give_the_same_vocabulary(directory):

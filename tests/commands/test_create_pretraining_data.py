@@ -84,6 +84,13 @@ def test_text_of_another_casing_than_the_vocabulary_is_a_warning(
     assert re.findall("(Add|Omit) --nodo_lower_case", caplog.text) == advice
 
 
+def test_lines_of_a_table_are_texts_with_a_warning(directory, caplog):
+    path = directory / "text.jsonl"
+    (directory / "text.txt").rename(path)
+    make(directory, input_file=str(path))
+    assert f"{path} is not read as a table" in caplog.text
+
+
 def test_few_predictions_for_long_sequences_are_a_warning(directory, caplog):
     for length in (20, 30):
         caplog.clear()

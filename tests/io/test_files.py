@@ -111,7 +111,10 @@ def shards(tmp_path, monkeypatch):
     """The working directory, with some files and the directory c.txt."""
     monkeypatch.chdir(tmp_path)
     os.mkdir("c.txt")
-    for name in ("b.txt", "a10.txt", "a2.txt", "part [1].txt", "part 1.txt"):
+    for name in (
+        *("b.txt", "a10.txt", "a2.txt", "part [1].txt", "part 1.txt"),
+        "b.txt,c",
+    ):
         (tmp_path / name).touch()
 
 
@@ -124,6 +127,7 @@ def shards(tmp_path, monkeypatch):
         ("a*.txt,a2.txt", ["a10.txt", "a2.txt", "a2.txt"]),
         ("part [1].txt", ["part [1].txt"]),  # A name that looks like a pattern.
         ("part*[1].txt", ["part 1.txt"]),
+        ("b.txt,c", ["b.txt,c"]),
     ],
 )
 def test_patterns_expand_in_order_and_sorted_within_each(patterns, names):
