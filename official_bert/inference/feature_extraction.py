@@ -20,7 +20,7 @@ from official_bert.sources.formats.huggingface.sentence_transformers import (
     EmbeddingSettings,
 )
 from official_bert.tasks.documents import warn_of_truncation
-from official_bert.tasks.engines import Engine
+from official_bert.tasks.engines import Engine, require_finite
 from official_bert.tasks.sentence_vectors import SentencePooling, normalize
 from official_bert.tokenization import Tokenizer, convert_to_unicode
 
@@ -155,7 +155,7 @@ def map_rows(
         batch = padding.pad_batch(
             text_schema(longest), batch_rows, longest, len(indices)
         )
-        return finish(engine(batch), batch["input_mask"])
+        return finish(require_finite(engine(batch)), batch["input_mask"])
 
     results: list[Any] = [None] * len(rows)
     for indices, values in padding.map_batches(run, lengths, batch_size):

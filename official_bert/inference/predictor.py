@@ -336,7 +336,7 @@ class Predictor:
                 description=description,
             )
             logits = [logits for logits, *_ in outputs]
-            yield features, logits
+            yield features, engines.require_finite(logits)
 
     def _warn_if_truncated(self, lengths: Sequence[int]) -> None:
         """Warns once if many texts are as long as the maximum, or longer."""

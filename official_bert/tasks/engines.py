@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from official_bert.errors import InputError
 from official_bert.inputs import padding
 from official_bert.io import progress
 from official_bert.tasks.task import Features
@@ -11,6 +12,17 @@ from official_bert.tasks.task import Features
 # Maps a batch, {feature: int32 or float32 array [B, ...]}, to float32 arrays
 # [B, ...]: the logits, and any others.
 Engine = Callable[[dict[str, np.ndarray]], Sequence[np.ndarray]]
+
+
+def require_finite(outputs: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+    """Returns a model's outputs; raises `InputError` for NaN and infinity."""
+    if not all(np.isfinite(output).all() for output in outputs):
+        raise InputError(
+            "The outputs of the model must be finite numbers. Received: NaN or "
+            "infinity. Its weights are damaged, or its training diverged: copy "
+            "or train it again."
+        )
+    return outputs
 
 
 def run(

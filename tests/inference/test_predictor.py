@@ -70,6 +70,16 @@ def make_predictor(task, tokenizer, **changes):
     return Predictor(finetuned, **changes)
 
 
+def test_outputs_that_are_not_finite_are_an_error(tokenizer):
+    task = TextTask(task_type="classification", labels=("no", "yes"))
+
+    def diverged(batch):
+        return [np.full((len(batch["input_ids"]), 2), np.nan, np.float32)]
+
+    with pytest.raises(InputError, match="NaN or infinity"):
+        make_predictor(task, tokenizer, engine=diverged)(["a"])
+
+
 def scores(answers):
     return np.array([[*a["probabilities"].values()] for a in answers])
 
