@@ -44,9 +44,19 @@ def trained_task(options: RunClassifier) -> dict[str, Any]:
 
 
 def known_labels(options: RunClassifier) -> tuple[str, ...] | None:
-    """Returns the labels of `--label_file`, or of the trained model, if any."""
+    """Returns the labels of `--label_file`, or of the trained model, if any.
+
+    Raises `InputError` if there is only one, unless the task is multi-label.
+    """
     if options.label_file:
-        return tables.read_labels(options.label_file)
+        labels = tables.read_labels(options.label_file)
+        if len(labels) == 1 and options.task_type != "multilabel":
+            raise options.error(
+                "label_file",
+                "must have at least two labels, one per line. Received: only "
+                f"{labels[0]!r}. Add the others.",
+            )
+        return labels
     trained = trained_task(options)
     return tuple(trained.get("labels", ())) if trained else None
 

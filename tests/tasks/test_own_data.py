@@ -492,6 +492,11 @@ def test_balanced_weight_of_labels_without_examples_is_one(tmp_path, rare):
             {"label_file": "labels", "task_type": "regression"},
             "--label_file=.* is for classification, multilabel, tags. Rec",
         ),
+        ({"label_file": "one"}, "one must have at least two .* only '1'. Add"),
+        (
+            {"label_file": "one", "task_name": "ner"},
+            "one must have at least two labels, .* only '1'. Add the others",
+        ),
         # The development set has one class, so it has no ROC AUC.
         ({"best_metric": "roc_auc"}, "one of accuracy, balanced_accuracy, mac"),
     ],
@@ -503,8 +508,9 @@ def test_weights_and_metrics_that_a_task_lacks_are_an_error(
     write(tmp_path / "train.csv", rows_with(*labels))
     write(tmp_path / "dev.csv", rows_with(labels[0]))
     write(tmp_path / "labels", "1\n2\n")
-    if "label_file" in flags:
-        flags = {**flags, "label_file": str(tmp_path / "labels")}
+    write(tmp_path / "one", "1\n")
+    if name := flags.get("label_file"):
+        flags = {**flags, "label_file": str(tmp_path / name)}
     for split in ("train", "dev"):
         write(tmp_path / f"{split}.txt", "word O\n\nBonn B-LOC\n")
     flags = {"task_name": "csv", "do_predict": False, **flags}
