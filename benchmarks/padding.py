@@ -105,9 +105,12 @@ def save_rows(path: str, rows: Sequence[dict[str, np.ndarray]]) -> None:
         if "label_mask" in row:  # Transformers ignores tokens with -100.
             labels = np.where(row["label_mask"], row["label_ids"], -100)
             row = {**row, "label_ids": labels}
+        # The Trainer expects the one label of a text as a number.
         lists.append(
             {
                 peer_name: row[name].tolist()
+                if name in IDS or row[name].size > 1
+                else row[name].item()
                 for name, peer_name in {**IDS, **LABELS}.items()
                 if name in row
             }

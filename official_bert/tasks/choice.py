@@ -36,6 +36,7 @@ from official_bert.tasks.task import (
     RowFeatures,
     Task,
     has_rows,
+    shuffle_examples,
     table_inputs,
 )
 from official_bert.tokenization import Tokenizer
@@ -359,7 +360,9 @@ class OwnChoices(OwnData):
                 "never names the first choice, whose number is 0. If the "
                 "numbers in this file begin with 1, subtract 1 from all"
             )
-        if split != "test":
+        if split == "train":
+            return shuffle_examples(examples)
+        if split == "dev":
             return examples
         return self.check_test_labels(examples, "the numbers of choices")
 
@@ -404,7 +407,8 @@ class SwagData(DataSet):
     def read(self, split: str) -> list[ChoiceExample]:
         """Reads a file; `test.csv` has no labels."""
         rows = tables.read(self.path(split), "csv")
-        return [_swag_example(row, split) for row in rows]
+        examples = [_swag_example(row, split) for row in rows]
+        return shuffle_examples(examples) if split == "train" else examples
 
 
 def _swag_example(row: Row, split: str) -> ChoiceExample:

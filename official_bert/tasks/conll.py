@@ -21,7 +21,7 @@ from absl import logging
 
 from official_bert.errors import InputError, listed
 from official_bert.io import files
-from official_bert.tasks.task import DataSet
+from official_bert.tasks.task import DataSet, shuffle_examples
 from official_bert.tokenization.alignment import Span
 
 # The first existing file is read. The last names are from the CoNLL-2003 shared
@@ -74,6 +74,11 @@ class ConllData(DataSet):
         )
 
     def read(self, split: str) -> list[Sentence]:
+        """Returns `read_in_order`, but training sentences in a random order."""
+        sentences = self.read_in_order(split)
+        return shuffle_examples(sentences) if split == "train" else sentences
+
+    def read_in_order(self, split: str) -> list[Sentence]:
         """Reads a split; test data has tags only if all of them are known.
 
         Raises `InputError` for malformed files, and for unknown tags in `train`
@@ -97,7 +102,7 @@ class ConllData(DataSet):
 
         Raises `InputError` if there is only one tag.
         """
-        path, sentences = self.path("train"), self.read("train")
+        path, sentences = self.path("train"), self.read_in_order("train")
         [word, *_], [tag, *_] = sentences[0].words, sentences[0].tags or [""]
         logging.info(
             f"{path}: the first word is {word!r}, its tag is {tag!r} "

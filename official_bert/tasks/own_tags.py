@@ -138,7 +138,7 @@ class OwnTags(ConllData):
         """Returns a copy with training and held-out sentences, and labels."""
         self._require_used_columns()
         path, labels = self.path("train"), self.labels
-        sentences = super().read("train")
+        sentences = self.read_in_order("train")
         if not labels:
             labels = conll.sorted_tags(path, sentences)
             if any(sentence.text for sentence in sentences):

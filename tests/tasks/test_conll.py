@@ -36,7 +36,7 @@ def write(tmp_path):
 def read(path, token_column=0, tag_column=-1):
     folder, name = os.path.split(path)
     data = ConllData(folder, token_column, tag_column)
-    return data.read(name.removesuffix(".txt"))
+    return data.read_in_order(name.removesuffix(".txt"))
 
 
 @pytest.mark.parametrize(

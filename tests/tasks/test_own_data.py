@@ -276,16 +276,40 @@ def test_unknown_task_name_or_single_label_is_an_error(tmp_path):
         make(tmp_path)
 
 
-def test_training_data_is_shuffled_and_other_data_is_not(tmp_path):
-    rows = "".join(f"{i},{i // 50}\n" for i in range(100))
-    for split in ("train", "dev"):
-        write(tmp_path / f"{split}.csv", "text,label\n" + rows)
-    task = make(tmp_path)
-    train, dev = task.data.read("train"), task.data.read("dev")
-    assert sorted(e[1:] for e in train) == sorted(e[1:] for e in dev)
-    assert [e.text_a for e in dev] == [str(i) for i in range(100)]
-    assert 15 < sum(e.label == "0" for e in train[:50]) < 35
-    assert task.data.read("train") == train
+@pytest.mark.parametrize(
+    ("task_name", "ending", "header", "line"),
+    [
+        ("csv", "csv", "text,label\n", "{},{}\n"),
+        ("choices", "csv", "context,A,B,label\n", "{},b,c,{}\n"),
+        ("pos", "txt", "", "{} {}\n\n"),
+        (
+            "swag",
+            "csv",
+            "sent1,sent2,ending0,ending1,ending2,ending3,label\n",
+            "{},a,b,c,d,e,{}\n",
+        ),
+    ],
+)
+def test_training_data_is_shuffled_and_other_data_is_not(
+    tmp_path, task_name, ending, header, line
+):
+    names = [str(i) for i in range(100)]
+    rows = "".join(line.format(i, i // 50) for i in range(100))
+    for split in ("train", "dev", "val"):
+        write(tmp_path / f"{split}.{ending}", header + rows)
+    task = make(tmp_path, task_name)
+
+    def read(split):
+        return [
+            example.words[0] if task_name == "pos" else example[1]
+            for example in task.data.read(split)
+        ]
+
+    assert read("dev") == names
+    train = read("train")
+    assert sorted(train) == sorted(names)
+    assert 15 < sum(int(name) < 50 for name in train[:50]) < 35
+    assert read("train") == train
 
 
 def write_data(folder, make_label):
