@@ -6,14 +6,14 @@ r"""Fine-tuning compared with Hugging Face's Trainer, from the same weights.
 
 DATA_DIR contains `glue/MRPC`, ..., `pos` and `squad`. MODEL is a directory of
 transformers, and TORCH_PYTHON a Python with torch, transformers and accelerate.
-Both sides get the same tokens, batch size, learning rate, warm-up, decay and
-number of epochs, dropout as in MODEL's config, and bias correction in Adam.
-SST-2 and SQuAD have one epoch; SQuAD has the first 10,000 questions. Initial
-output layers, orders of examples and dropout masks are different draws. Prints
-a row for each task: the metric, as mean and standard deviation over the seeds,
-the difference with its standard error over pairs of seeds, and the minutes of
-a run, start-up included. `--runs` names a file of finished runs, one JSON
-object per line: runs in it are not repeated, new ones are appended.
+The Trainer gets our initial output layer, batches and learning rates of all
+steps, and our dropout before the output layer, so that only dropout masks
+differ. Both sides have the dropout of MODEL's config and bias correction in
+Adam. SST-2 and SQuAD have one epoch; SQuAD has the first 10,000 questions.
+Prints a row for each task: the metric, as mean and standard deviation over the
+seeds, the difference with its standard error over pairs of seeds, and the
+minutes of a run, start-up included. `--runs` names a file of finished runs, one
+JSON object per line: runs in it are not repeated, new ones are appended.
 """
 
 import argparse
@@ -30,13 +30,18 @@ import numpy as np
 
 from benchmarks import padding
 from benchmarks.pretraining_gain import TASKS
+from official_bert.inputs import datasets
+from official_bert.inputs.records import RecordFiles
 from official_bert.io import files, json_files
-from official_bert.sources import heads
-from official_bert.tasks import glue
+from official_bert.modeling.finetuning_models import build_model
+from official_bert.optimization.schedules import LinearWarmupDecay
+from official_bert.sources import heads, pretrained
+from official_bert.tasks import glue, record_files
 from official_bert.tasks.conll import ConllData
 from official_bert.tasks.squad.task import SquadData, SquadTask
 from official_bert.tasks.tagging import TaggingTask
 from official_bert.tokenization import Tokenizer
+from official_bert.training import checkpointing
 
 TRAINER = os.path.join(os.path.dirname(__file__), "parity_trainer.py")
 BATCH_SIZE, LENGTH, STRIDE = 32, 128, 64
@@ -89,21 +94,30 @@ def our_run(name: str, seed: int, arguments: Any, scratch: str) -> Run:
 def trainer_run(name: str, seed: int, arguments: Any, scratch: str) -> Run:
     task = make_task(name, arguments, scratch)
     tokenizer: Any = Tokenizer.from_pretrained(arguments.model)
+    # Draws the output layer and the order of examples as our run does.
+    checkpointing.set_seed(seed)
+    model = build_model(task.head, pretrained.find(arguments.model).config)
+    layer = {"weight": model.output_weights, "bias": model.output_bias}
+    np.savez(os.path.join(scratch, "output_layer.npz"), **layer)
+    checkpointing.set_seed(seed)
+    rows, rates = training_steps(
+        name, task, tokenizer, seed, arguments, scratch
+    )
+    padding.save_rows(os.path.join(scratch, "train.json"), rows)
+    examples, rows = task.data.read("dev"), []
     features: Any
-    for split in ("train", "dev"):
-        examples, rows = task.data.read(split), []
-        for features in task.featurize(examples, tokenizer, LENGTH):
-            rows += padding.unpadded(features, LENGTH)
-        padding.save_rows(os.path.join(scratch, f"{split}.json"), rows)
+    for features in task.featurize(examples, tokenizer, LENGTH):
+        rows += padding.unpadded(features, LENGTH)
+    padding.save_rows(os.path.join(scratch, "dev.json"), rows)
+    kind = heads.KINDS[task.head.kind]
     settings = {
-        "suffix": heads.KINDS[task.head.kind].suffix,
+        "suffix": kind.suffix,
         "num_labels": task.head.num_outputs,
+        "dropout": kind.dropout,
+        "rates": rates,
         "seed": seed,
         "per_device_train_batch_size": BATCH_SIZE,
         "per_device_eval_batch_size": BATCH_SIZE,
-        "learning_rate": LEARNING_RATE,
-        "warmup_steps": WARMUP_PROPORTION,  # Less than 1: a share.
-        "num_train_epochs": epochs(name, arguments),
     }
     files.write_text(
         os.path.join(scratch, "settings.json"), json.dumps(settings)
@@ -120,6 +134,41 @@ def trainer_run(name: str, seed: int, arguments: Any, scratch: str) -> Run:
     # The development set is one block of features.
     results = task.metrics(examples, task.answers(features, list(logits)))
     return Run(percent(name, results), minutes)
+
+
+def training_steps(
+    name: str,
+    task: Any,
+    tokenizer: Tokenizer,
+    seed: int,
+    arguments: Any,
+    scratch: str,
+) -> tuple[list[dict[str, np.ndarray]], list[float]]:
+    """Returns the rows of our batches, in order, and the learning rates."""
+    examples = task.data.read("train")
+    path = os.path.join(scratch, "train.tf_record")
+    metadata = record_files.write_records(
+        path, task, examples, tokenizer, LENGTH
+    )
+    num_examples = len(examples)
+    if task.epoch_has_all_features:
+        num_examples = metadata["num_records"]
+    num_steps = int(num_examples / BATCH_SIZE * epochs(name, arguments))
+    batches = datasets.finetuning_batches(
+        RecordFiles([path], task.schema(LENGTH)),
+        BATCH_SIZE,
+        seed=seed,
+        num_examples=num_steps * BATCH_SIZE,
+        pad_to="bucket",
+    )
+    rows = []
+    for batch in batches.as_numpy_iterator():
+        for number, mask in enumerate(batch["input_mask"]):
+            rows.append({k: v[number][: mask.sum()] for k, v in batch.items()})
+    schedule = LinearWarmupDecay(
+        LEARNING_RATE, num_steps, int(num_steps * WARMUP_PROPORTION)
+    )
+    return rows, [float(schedule(step)) for step in range(num_steps)]
 
 
 def epochs(name: str, arguments: Any) -> float:
