@@ -252,10 +252,7 @@ class Scorer(MaskedLanguageModel):
 
 
 def fill(
-    model: Any,
-    tokenizer: Tokenizer,
-    text: str,
-    num_guesses: int = 5,
+    model: Any, tokenizer: Tokenizer, text: str, num_guesses: int = 5
 ) -> list[list[Guess]]:
     """Returns the most likely tokens for each [MASK] of a text, best first.
 

@@ -12,10 +12,7 @@ from official_bert.io import files
 
 
 def bar(
-    iterable: Iterable[Any] | None = None,
-    *,
-    description: str,
-    **others: Any,
+    iterable: Iterable[Any] | None = None, *, description: str, **others: Any
 ) -> Any:
     """Returns a `tqdm` progress bar on standard error.
 

@@ -63,10 +63,7 @@ class NextSentence(layers.ConfiguredLayer):
         """Creates the weights; the kernel is stored transposed, [2, H]."""
         self.output_weights = self.add_matrix("output_weights", 2)
         self.output_bias = self.add_weight(
-            name="output_bias",
-            shape=(2,),
-            initializer="zeros",
-            autocast=False,
+            name="output_bias", shape=(2,), initializer="zeros", autocast=False
         )
 
     def call(self, pooled_output: Any) -> Any:

@@ -67,8 +67,7 @@ class ConvertCheckpoint(TokenizerOptions, heading="Model"):
         "float32|float16",
     )
     model_card: str | None = checks.file_option(
-        "Hugging Face: a Markdown file to insert in the model card.",
-        None,
+        "Hugging Face: a Markdown file to insert in the model card.", None
     )
     skip: str | None = checks.regex_option(
         "Regular expression of weights to leave out, such as ^cls/.", None

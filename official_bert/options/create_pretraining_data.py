@@ -171,7 +171,7 @@ class CreatePretrainingData(TokenizerOptions, NamedModel, heading="Model"):
                 f"limits the masks of sequences of {self.max_seq_length} "
                 f"tokens, of which {needed} would be masked. Set "
                 f"--max_predictions_per_seq={needed} here and in "
-                "run_pretraining.py",
+                "run_pretraining.py"
             )
         total = self.mask_share + self.random_share + self.same_share
         if not math.isclose(total, 1, abs_tol=1e-6):

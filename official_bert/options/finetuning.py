@@ -76,8 +76,7 @@ class FinetuningOptions(
         "Proportion of the training steps used for warm-up.", 0.1, common=True
     )
     layerwise_lr_decay: float = share(
-        "Each layer learns at this fraction of the rate above it.",
-        1.0,
+        "Each layer learns at this fraction of the rate above it.", 1.0
     )
     reinit_layers: int = non_negative(
         "Initialize this number of top layers, and the pooler, randomly (Zhang "
@@ -324,14 +323,14 @@ class FinetuningOptions(
         if path and files.read_text(path) != self.model_files.vocab:
             logging.warning(
                 f"--vocab_file={self.vocab_file} differs from {path}, which "
-                "is beside the weights",
+                "is beside the weights"
             )
         lower = tf1_files.read_settings(checkpoint).do_lower_case
         if lower not in (None, self.do_lower_case):
             logging.warning(
                 f"--do_lower_case={self.do_lower_case}, but the "
                 f"tokenizer_config.json of {checkpoint} has "
-                f"do_lower_case={lower}",
+                f"do_lower_case={lower}"
             )
 
     def require_layers(self, num_hidden_layers: int) -> None:

@@ -53,8 +53,7 @@ class RunClassifierWithTfhub(RunClassifier, heading="Data", common=False):
     )
     # Required by `run_classifier.py`.
     bert_config_file: str | None = optional_path(  # type: ignore[assignment]
-        "Unused: the module has its own configuration.",
-        on_resume="input",
+        "Unused: the module has its own configuration.", on_resume="input"
     )
     vocab_file: str | None = optional_path(  # type: ignore[assignment]
         "Unused: the module has its own vocabulary.",
@@ -68,9 +67,7 @@ class RunClassifierWithTfhub(RunClassifier, heading="Data", common=False):
         changes_results=False,
     )
     do_lower_case: bool = option(
-        "Unused: the module has its own casing.",
-        True,
-        changes_results=False,
+        "Unused: the module has its own casing.", True, changes_results=False
     )
 
     @property

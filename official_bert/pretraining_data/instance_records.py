@@ -13,11 +13,7 @@ from official_bert.errors import InputError, listed
 from official_bert.inputs import record_tokenizer, schemas, tfrecords
 from official_bert.io import files
 from official_bert.options import CreatePretrainingData
-from official_bert.pretraining_data import (
-    instance_packing,
-    masking,
-    sentences,
-)
+from official_bert.pretraining_data import instance_packing, masking, sentences
 from official_bert.pretraining_data.corpus import Corpus, Ints, Offsets
 from official_bert.pretraining_data.instance_packing import FeatureArrays
 from official_bert.pretraining_data.settings import Settings

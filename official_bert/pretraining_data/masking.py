@@ -203,10 +203,7 @@ def _number_ngrams(is_start: _Bools, drawn: _Keys, max_ngram: int) -> _Ints:
 
 
 def _choose(
-    order: _Keys,
-    is_maskable: _Bools,
-    is_start: _Bools,
-    num_to_predict: _Ints,
+    order: _Keys, is_maskable: _Bools, is_start: _Bools, num_to_predict: _Ints
 ) -> _Bools:
     """Marks the tokens of whole words, in a given order, while they fit."""
     word_of_place = np.cumsum(is_start, axis=1) - 1  # [n, S]

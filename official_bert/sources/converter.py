@@ -260,7 +260,7 @@ def _complete(
     if description.vocab is None:
         logging.warning(
             f"{options.input} has no vocabulary, and neither will the "
-            "converted model. Pass --vocab_file.",
+            "converted model. Pass --vocab_file."
         )
     else:
         description.config.require_vocabulary(

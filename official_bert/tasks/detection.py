@@ -13,12 +13,7 @@ from absl import logging
 from official_bert.errors import InputError, listed, quoted
 from official_bert.io import tables
 from official_bert.io.label_vectors import numbers_in, size_of
-from official_bert.io.rows import (
-    Row,
-    plain_number,
-    separator_advice,
-    to_number,
-)
+from official_bert.io.rows import Row, plain_number, separator_advice, to_number
 from official_bert.options import RunClassifier
 
 _Options = TypeVar("_Options", bound=RunClassifier)
@@ -334,11 +329,7 @@ def _detect_columns(options: _Options, sample: Sequence[Row]) -> _Options:
 
 
 def _choose(
-    default: str,
-    names: list[str],
-    possible: list[str],
-    row: Row,
-    advice: str,
+    default: str, names: list[str], possible: list[str], row: Row, advice: str
 ) -> str:
     """Returns the column with the default name, or the only possible one."""
     if default in names:
@@ -401,7 +392,7 @@ def _detect_task_type(options: _Options, rows: Sequence[Row]) -> _Options:
         logging.warning(
             f"{rows[0].path}: column {column!r} has a different integer in "
             "each row, like an id. If it is not the number to predict, choose "
-            "another --label_column",
+            "another --label_column"
         )
     if task_type == "classification":
         _require_plain_numbers(rows, column)
@@ -465,7 +456,7 @@ def _warn_of_lists(
             logging.warning(
                 f"Labels such as {lists[0]!r} contain {separator!r}. If these "
                 "are several labels per text, separate them with "
-                f"commas{advice}",
+                f"commas{advice}"
             )
 
 

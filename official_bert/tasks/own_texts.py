@@ -5,13 +5,7 @@ import dataclasses
 import functools
 import itertools
 import statistics
-from collections.abc import (
-    Callable,
-    Collection,
-    Iterable,
-    Iterator,
-    Sequence,
-)
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np

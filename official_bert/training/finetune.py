@@ -303,9 +303,7 @@ def prepare(
 
 
 def _require_best_metric(
-    task: Task,
-    options: FinetuningOptions,
-    examples: dict[str, Sequence[Any]],
+    task: Task, options: FinetuningOptions, examples: dict[str, Sequence[Any]]
 ) -> None:
     """Raises `InputError` if evaluations have no metric `--best_metric`."""
     if not (getattr(options, "best_metric", "") and "dev" in examples):

@@ -118,10 +118,7 @@ def fit(run: TrainingRun) -> int:
 
 
 def _is_finished(
-    run: TrainingRun,
-    step: int,
-    num_steps: int,
-    evaluations: Evaluations | None,
+    run: TrainingRun, step: int, num_steps: int, evaluations: Evaluations | None
 ) -> bool:
     """Evaluates the resumed step if still missing; True if no step is left.
 

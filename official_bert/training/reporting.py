@@ -119,7 +119,7 @@ def _warn_of_missing_labels(
         if missing:
             logging.warning(
                 f"{split} has no examples of {listed(sorted(missing))}: "
-                f"{consequence}",
+                f"{consequence}"
             )
 
 
@@ -135,7 +135,7 @@ def _warn_of_labels(counts: Counter[Any]) -> None:
             "These labels are different classes, but differ only in case, "
             "spaces, quotes, invisible characters or the form of a number: "
             f"{listed(similar)}. If they mean the same, write them in the same "
-            "way",
+            "way"
         )
     if len(counts) > 100 or len(counts) > max(2, counts.total() / 2):
         logging.warning(

@@ -109,8 +109,7 @@ DOCUMENT = {
         (
             squad_task(
                 decoding=DecodingOptions(
-                    version_2_with_negative=True,
-                    null_score_diff_threshold=-1e6,
+                    version_2_with_negative=True, null_score_diff_threshold=-1e6
                 )
             ),
             QUESTION,

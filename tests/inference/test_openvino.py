@@ -13,11 +13,7 @@ from support.processes import run_python
 from support.run_outputs import read_json, read_json_lines
 
 from official_bert import tasks
-from official_bert.commands import (
-    convert_checkpoint,
-    extract_features,
-    predict,
-)
+from official_bert.commands import convert_checkpoint, extract_features, predict
 from official_bert.errors import InputError
 from official_bert.export import engine_models, onnx, serving
 from official_bert.inference import engine_choice, openvino_engine
@@ -70,8 +66,7 @@ CASES = {
     "tagging": (TaggingTask(labels=("O", "B-X", "I-X")), TEXTS),
     "bilstm": (
         TaggingTask(
-            labels=("O", "B-X"),
-            pooling_head=PoolingHead("weighted_sum_all", 6),
+            labels=("O", "B-X"), pooling_head=PoolingHead("weighted_sum_all", 6)
         ),
         TEXTS,
     ),

@@ -153,7 +153,7 @@ def test_several_tables_must_have_the_same_columns(
     if received is None:
         rows = [*tables.read(paths, "csv", has_header=has_header)]
         assert [[row.cells["0"], row.path] for row in rows] == [
-            *(["1", paths[0]], ["3", paths[1]]),
+            *(["1", paths[0]], ["3", paths[1]])
         ]
         assert [row.line for row in rows] == [1 + has_header] * 2
         return

@@ -184,11 +184,7 @@ def test_logged_counts_equal_those_by_hand(
             {"split_sentences": True, "document_blank_lines": 1},
             "2 of 2 .*Text without capital letters .* omit --split_sentences$",
         ),
-        (
-            f"{'a ' * 101}. B. A.\n\n\n\n" * 2,
-            {"split_sentences": True},
-            None,
-        ),
+        (f"{'a ' * 101}. B. A.\n\n\n\n" * 2, {"split_sentences": True}, None),
         (
             f"a. {'a ' * 210}. B.\n\n\n\n" * 2,
             {"split_sentences": True},

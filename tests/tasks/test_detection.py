@@ -195,11 +195,7 @@ REGRESSION, MULTILABEL = ["--task_type=regression"], ["--task_type=multilabel"]
     ("lines", "flags", "message"),
     [
         ("a,b,label\nc {i},d {i},1", [], "--text_column .*--text_b_column"),
-        (
-            "up,on,c,label\nd {i},e {i},f,1",
-            PAIR,
-            r"columns: up, on, label\.$",
-        ),
+        ("up,on,c,label\nd {i},e {i},f,1", PAIR, r"columns: up, on, label\.$"),
         ("text,u,v\ngood {i},1,2", [], "--label_column .* columns: u, v"),
         ("question,A,B,x\ngood {i},c,d,A", [], "--task_name=choices"),
         ("text\ngood {i}", [], "csv: .* a column of labels.* one column"),

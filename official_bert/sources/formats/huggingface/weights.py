@@ -154,7 +154,7 @@ def describe(source: Source, config: BertConfig) -> Description:
     if dropout not in (None, _CLASSIFIER_DROPOUT):
         logging.warning(
             f"{path}: `classifier_dropout` is {dropout}. This project always "
-            f"uses {_CLASSIFIER_DROPOUT}.",
+            f"uses {_CLASSIFIER_DROPOUT}."
         )
     return Description(
         config=config,
