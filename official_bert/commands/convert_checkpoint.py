@@ -32,7 +32,7 @@ def main(options: ConvertCheckpoint) -> None:
     model = converter.open_model(options)
     is_named = options.to == "tf1" or options.to in EXPORTS
     if is_named and model.description.task is None:
-        model = model.with_task(describe_task(model))
+        model = model.describe(task=describe_task(model))
     if options.to in EXPORTS:
         from official_bert.export import engine_models
 

@@ -21,7 +21,8 @@ from official_bert.inference.masked_lm import FillMask, Scorer
 from official_bert.inference.predictor import Predictor
 from official_bert.io import files, json_files, progress, tables
 from official_bert.options import Predict
-from official_bert.tasks.task import Input, Task
+from official_bert.tasks.predict_inputs import Input
+from official_bert.tasks.task import Task
 
 _READ_SIZE = 1 << 20  # Bytes of standard input.
 _MAX_ON_PAGE = 500  # Examples on a page of explanations.

@@ -23,7 +23,8 @@ from official_bert.tasks.documents import (
     warn_of_truncation,
 )
 from official_bert.tasks.engines import Engine
-from official_bert.tasks.task import FinetunedModel, Input
+from official_bert.tasks.predict_inputs import Input
+from official_bert.tasks.task import FinetunedModel
 from official_bert.tasks.text import TextExample
 
 

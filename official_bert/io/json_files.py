@@ -125,7 +125,8 @@ def decode(value: Any, kind: Any, name: str) -> Any:
     lacks a field.
     """
     args = typing.get_args(kind)
-    if typing.get_origin(kind) is types.UnionType:  # X | None
+    # X | None; `Annotated` gives a `typing.Union`.
+    if typing.get_origin(kind) in (types.UnionType, typing.Union):
         return None if value is None else decode(value, args[0], name)
     if typing.get_origin(kind) is Annotated:
         kind, allowed = args

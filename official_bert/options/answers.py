@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-from collections.abc import Sequence
 from typing import Any
 
 from official_bert.errors import InputError
@@ -57,6 +56,7 @@ class AnswerOptions(ModelOptions, EngineOptions, heading="Model"):
         "training.",
         alias="text_column",
         heading="Data",
+        tasks="text regression",
     )
     text_b_column: str | None = optional(
         "The column of the second text, for pairs.", needs="text_a_column"
@@ -68,6 +68,7 @@ class AnswerOptions(ModelOptions, EngineOptions, heading="Model"):
         "Whether to use the temperature and the thresholds that training "
         "fitted for your own texts.",
         True,
+        tasks="text",
     )
     threshold: str = option(
         "Classifiers: predict a label from this probability on. A number for "
@@ -75,6 +76,7 @@ class AnswerOptions(ModelOptions, EngineOptions, heading="Model"):
         "Default: as fitted in training, otherwise 0.5.",
         "",
         check=parsed_by(parse_thresholds),
+        tasks="text",
     )
     null_score_diff_threshold: float | None = optional(
         'SQuAD 2.0: predict "no answer" if its score exceeds the score of the '
@@ -84,6 +86,7 @@ class AnswerOptions(ModelOptions, EngineOptions, heading="Model"):
         "SQuAD: show at most this many of the best answers. Default: all of "
         "them, 20 unless training had another --n_best_size.",
         None,
+        tasks="squad",
     )
 
     def _check(self) -> None:
@@ -95,24 +98,15 @@ class AnswerOptions(ModelOptions, EngineOptions, heading="Model"):
         if self.is_set("null_score_diff_threshold") and not has_no_answers:
             message = "needs a model for SQuAD 2.0. Omit it."
             raise self.error("null_score_diff_threshold", message)
-        kind = self.task.get("kind")
-        if self.is_set("n_best_size") and kind != "squad":
-            message = "needs a model that answers questions. Omit it."
-            raise self.error("n_best_size", message)
-        self._require_kind("text_a_column", kind, ["text"])
-        self.require_classifier(kind)
+        self.require_support(self.task.get("kind"))
 
-    def require_classifier(self, kind: object) -> None:
-        """Raises `InputError` if flags for classifiers are set for others."""
-        for name in ("calibrated", "threshold"):
-            self._require_kind(name, kind, ["text"])
-
-    def _require_kind(
-        self, name: str, kind: object, supported: Sequence[str]
-    ) -> None:
-        if self.is_set(name) and kind not in supported:
-            message = f"is not supported by a model for {kind}. Omit it."
-            raise self.error(name, message)
+    def require_support(self, kind: object) -> None:
+        """Raises `InputError` if a kind of task does not support a flag."""
+        for name, field in self.fields().items():
+            supported = field.metadata["tasks"].split() or [kind]
+            if self.is_set(name) and kind not in supported:
+                message = f"is not supported by a model for {kind}. Omit it."
+                raise self.error(name, message)
 
     @functools.cached_property
     def task(self) -> dict[str, Any]:

@@ -38,7 +38,8 @@ class Predict(AnswerOptions, heading="Model"):
     )
     has_header: bool | None = optional(
         "Whether the first line of tables names the columns. Default: as in "
-        "training, otherwise true."
+        "training, otherwise true.",
+        tasks="text regression choice squad",
     )
     output_file: str | None = optional_path(
         "The file to write: JSON lines or, if it ends in .csv, a table of the "
@@ -52,6 +53,7 @@ class Predict(AnswerOptions, heading="Model"):
         "all predictions in memory.",
         "input|uncertainty",
         needs="output_file",
+        tasks="text choice",
     )
     chunk_size: int = positive(
         "Examples that are read, sorted by length and predicted together.", 256
@@ -121,11 +123,6 @@ class Predict(AnswerOptions, heading="Model"):
         if self.output_file:
             inputs = [self.input_file, *self.input_files()]
             require_outputs(self, "output_file", [self.output_file], inputs)
-
-    def require_classifier(self, kind: object) -> None:
-        """Also checks --sort_by, which choices support, too."""
-        super().require_classifier(kind)
-        self._require_kind("sort_by", kind, ["text", "choice"])
 
     @functools.cached_property
     def task(self) -> dict[str, Any]:
@@ -201,14 +198,12 @@ class Predict(AnswerOptions, heading="Model"):
             message = f"needs a model that tags words, not a model for {kind}."
             raise self.error(name, message)
         needs_columns = ["has_header"] * self.is_set("has_header")
-        if self.reads_table and file_format != "tsv":
-            needs_columns.append("input_file")
         kinds = ["text", "choice", "squad"]
-        if needs_columns and kind not in kinds:
-            is_file = needs_columns[0] == "input_file"
-            advice = "Use a .jsonl file." if is_file else "Omit it."
-            message = f"is not supported by a model for {kind}. {advice}"
-            raise self.error(needs_columns[0], message)
+        if self.reads_table and file_format != "tsv":
+            if kind not in kinds:
+                message = f"is not supported by a model for {kind}. Use a "
+                raise self.error("input_file", f"{message}.jsonl file.")
+            needs_columns.append("input_file")
         has_cells = self.reads_table or file_format == "jsonl"
         if self.writes_csv and not (has_cells and kind in kinds):
             message = (

@@ -111,11 +111,8 @@ def _averaged(model: Model, directory: str, count: int) -> Model:
         is_new = name not in model.stored  # Newly initialized.
         return weight if is_new else average(model.stored[name])
 
-    description = dataclasses.replace(
-        model.description, embedding=loading.read_embedding(directory, average)
-    )
-    model = dataclasses.replace(model, description=description)
-    return model.with_changes(change)
+    embedding = loading.read_embedding(directory, average)
+    return model.describe(embedding=embedding).with_changes(change)
 
 
 def _with_added_tokens(model: Model, path: str) -> Model:
@@ -157,18 +154,16 @@ def _with_added_tokens(model: Model, path: str) -> Model:
         rows = [weight[part].mean(axis=0) for part in parts.values()]
         return np.concatenate([weight[: len(tokens)], rows, weight[count:]])
 
-    description = dataclasses.replace(
-        description,
-        config=dataclasses.replace(description.config, vocab_size=size),
-        vocab="".join(f"{token}\n" for token in (*tokens, *parts)),
-        settings=settings,
-    )
     shapes = {
         name: (size, *shape[1:]) if name in _PER_TOKEN else shape
         for name, shape in model.shapes.items()
     }
-    model = dataclasses.replace(model, description=description, shapes=shapes)
-    return model.with_changes(extend)
+    model = model.describe(
+        config=dataclasses.replace(description.config, vocab_size=size),
+        vocab="".join(f"{token}\n" for token in (*tokens, *parts)),
+        settings=settings,
+    )
+    return dataclasses.replace(model, shapes=shapes).with_changes(extend)
 
 
 def _with_repeated_positions(model: Model, period: int) -> Model:
@@ -209,7 +204,7 @@ def _with_raw_targets(model: Model) -> Model:
             return weight * deviation + mean
         return weight * deviation if name == "output_weights" else weight
 
-    return model.with_task(task).with_changes(scale)
+    return model.describe(task=task).with_changes(scale)
 
 
 def _rounded(model: Model, dtype: str) -> Model:

@@ -197,9 +197,9 @@ class Model:
             )
         return tuple(f"LABEL_{index}" for index in range(num_classes))
 
-    def with_task(self, task: dict[str, Any] | None) -> "Model":
-        """Returns the model with another `task.json`."""
-        description = dataclasses.replace(self.description, task=task)
+    def describe(self, **changes: Any) -> "Model":
+        """Returns the model with other values in its `Description`."""
+        description = dataclasses.replace(self.description, **changes)
         return dataclasses.replace(self, description=description)
 
     def with_changes(

@@ -13,7 +13,7 @@ from absl import logging
 
 from official_bert.errors import InputError, listed, quoted
 from official_bert.inputs import padding
-from official_bert.io import files, label_vectors, tables
+from official_bert.io import files, label_vectors
 from official_bert.io.rows import Row, UnknownValueError, to_number
 from official_bert.options import RunClassifier
 from official_bert.runs.directory import RunDirectory
@@ -375,21 +375,10 @@ class OwnTexts(OwnData):
         bits = [int(name in has) for name in self._vector_labels]
         return dict(zip(self.label_columns, bits, strict=True))
 
-    def errors_table(self, wrong: Iterable[WrongAnswer]) -> str:
-        """Returns a table of wrong answers, the most probable ones first."""
-        by_probability = sorted(wrong, key=lambda answer: -answer.probability)
-        return tables.to_csv(self._answer_rows(by_probability, "probability"))
-
-    def suspects_table(self, wrong: Iterable[WrongAnswer]) -> str:
-        """Returns a table of wrong answers, the least probable labels first."""
-        by_label = sorted(wrong, key=lambda answer: answer.label_probability)
-        return tables.to_tsv(self._answer_rows(by_label, "label_probability"))
-
-    def _answer_rows(
+    def wrong_rows(
         self, wrong: Iterable[WrongAnswer], probability: str
     ) -> list[Sequence[Any]]:
-        """Returns a header, which names a field of `wrong`, and rows."""
-        options = self.options
+        options, sign = self.options, -1 if probability == "probability" else 1
         if options.task_type == "regression":
             return []
         names = options.text_columns
@@ -398,7 +387,8 @@ class OwnTexts(OwnData):
             id_names = [options.id_column]
         header = (*id_names, "label", "prediction", probability, *names)
         rows: list[Sequence[Any]] = [header]
-        for answer in wrong:
+        by_share = sorted(wrong, key=lambda w: sign * getattr(w, probability))
+        for answer in by_share:
             example = answer.example
             ids, labels = [example.guid], [example.label, answer.prediction]
             if options.id_column is None:

@@ -39,9 +39,9 @@ from official_bert.sources.heads import Head
 from official_bert.tasks import own_data, own_tags, probabilities
 from official_bert.tasks.conll import ConllData, Sentence
 from official_bert.tasks.own_tags import OwnTags
+from official_bert.tasks.predict_inputs import Input
 from official_bert.tasks.task import (
     ExampleFeature,
-    Input,
     Logits,
     Output,
     RowFeatures,
@@ -270,11 +270,15 @@ class TaggingTask(Task):
         self, features: RowFeatures, logits: Logits
     ) -> list[np.ndarray]:
         """Returns the probabilities [N, C] of each sentence's N words."""
-        parts = [[np.zeros((0, len(self.labels)))] for _ in features.examples]
-        for row, scores in zip(features.rows, logits, strict=True):
-            positions = np.flatnonzero(row.values["label_mask"])
-            parts[row.example].append(probabilities.softmax(scores[positions]))
-        return [np.concatenate(windows) for windows in parts]
+        of_words = (
+            scores[np.flatnonzero(row.values["label_mask"])]
+            for row, scores in zip(features.rows, logits, strict=True)
+        )
+        windows = features.by_example(map(probabilities.softmax, of_words))
+        nothing = np.zeros(
+            (0, len(self.labels))
+        )  # For sentences without words.
+        return [np.concatenate([nothing, *parts]) for parts in windows]
 
     def soft_answers_schema(self, max_seq_length: int) -> Feature:
         """Returns the shape [C, S], so that batches can trim S."""

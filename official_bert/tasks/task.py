@@ -8,32 +8,31 @@ layers and losses from the head.
 import abc
 import dataclasses
 import functools
-import itertools
 import os
 import random
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
-from absl import logging
 
-from official_bert.errors import InputError, listed
+from official_bert.errors import InputError
 from official_bert.inputs import padding
 from official_bert.inputs.padding import Unpadded
 from official_bert.inputs.schemas import Feature, Schema
 from official_bert.io import files, json_files, tables
-from official_bert.io.rows import Row
 from official_bert.options import AnswerOptions, FinetuningOptions, Predict
 from official_bert.runs import file_names
 from official_bert.sources import task_file
 from official_bert.sources.heads import NO_POOLING_HEAD, Head, PoolingHead
+from official_bert.tasks.predict_inputs import Input
 from official_bert.tokenization import Tokenizer
 
 # The features of this many examples are in memory at the same time.
 _EXAMPLES_PER_BLOCK = 16384
 
 Examples = Sequence[Any]
+_Value = TypeVar("_Value")
 
 # The logits of each feature, float32 without a batch dimension. Logits of
 # sequences may be longer than the feature.
@@ -115,13 +114,15 @@ class DataSet(abc.ABC):
         """Returns JSON objects of examples held out of the training data."""
         return ()
 
-    def errors_table(self, wrong: Iterable[WrongAnswer]) -> str:
-        """Returns wrong answers as CSV; "" if the data has no such table."""
-        return ""
+    def wrong_rows(
+        self, wrong: Iterable[WrongAnswer], probability: str
+    ) -> list[Sequence[Any]]:
+        """Returns a header and wrong answers; [] if the data has no such table.
 
-    def suspects_table(self, wrong: Iterable[WrongAnswer]) -> str:
-        """Returns labels that may be wrong as TSV; "" without such a table."""
-        return ""
+        The most probable answers are first or, for `label_probability`, the
+        least probable labels.
+        """
+        return []
 
     def predictions_file(
         self, split: str, examples: Examples, predictions: Sequence[Any]
@@ -207,6 +208,13 @@ class RowFeatures(Features):
         rows = [self.rows[index].values for index in indices]
         return padding.pad_batch(self.schema, rows, length, batch_size)
 
+    def by_example(self, values: Iterable[_Value]) -> list[list[_Value]]:
+        """Returns a list for each example: the values of its features."""
+        grouped: list[list[_Value]] = [[] for _ in self.examples]
+        for row, value in zip(self.rows, values, strict=True):
+            grouped[row.example].append(value)
+        return grouped
+
 
 def shuffle_examples(examples: Examples) -> list[Any]:
     """Returns training examples in a random order, the same in every run.
@@ -217,77 +225,6 @@ def shuffle_examples(examples: Examples) -> list[Any]:
     order = list(examples)
     random.Random(12345).shuffle(order)
     return order
-
-
-class Input(NamedTuple):
-    """An input of `predict.py`.
-
-    Attributes:
-        where: FILE:LINE or FILE, for messages.
-        value: What `Task.parse` turns into an example.
-        shown: How the output shows it: all cells of a row, the words of a
-            sentence, or the value.
-    """
-
-    where: str
-    value: Any
-    shown: Any
-
-
-def has_rows(options: Predict) -> bool:
-    """Whether the input of `predict.py` has rows with the task's columns."""
-    if options.resolved_format == "jsonl":
-        return options.text_a_column is not None
-    return options.resolved_format != "text"
-
-
-def table_inputs(
-    options: Predict,
-    names: Sequence[str],
-    *,
-    trained_header: bool = True,
-    flags: Mapping[str, str] = {},
-) -> Iterator[Input]:
-    """Yields the rows of a table of which the task parses the columns `names`.
-
-    Without names, it parses all cells. `trained_header` says whether the tables
-    of the training had a header. Warns at the end if texts are empty.
-    """
-    empty, has_header = [], options.has_header
-    rows = tables.read(
-        options.input_file,
-        options.resolved_format,
-        has_header=trained_header if has_header is None else has_header,
-        flags=flags,
-    )
-    if names and has_header is None and not trained_header:
-        rows = _warn_of_header(rows, names)
-    for row in rows:
-        texts = {name: row.text(name) for name in names}
-        if names and not "".join(texts.values()).strip():
-            empty.append(row.where)
-        cells = {name: row.cells[name] for name in row.columns}
-        yield Input(row.where, texts or row.cells, cells)
-    if empty:
-        logging.warning(
-            f"Rows with empty texts: {listed(empty)}. Their predictions are "
-            "meaningless"
-        )
-
-
-def _warn_of_header(rows: Iterator[Row], names: Sequence[str]) -> Iterator[Row]:
-    """Returns the rows; warns if the texts of only the first one are words."""
-    sample = [*itertools.islice(rows, 1000)]
-    are_words, *others = (
-        all(len(row.text(name).split()) == 1 for name in names)
-        for row in sample
-    )
-    if are_words and others and not any(others):
-        logging.warning(
-            f"{sample[0].where}: this line is predicted, too, because the "
-            "training data had no header. If it is a header, add --has_header"
-        )
-    return itertools.chain(sample, rows)
 
 
 class TransformersModel(NamedTuple):

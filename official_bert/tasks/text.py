@@ -19,18 +19,20 @@ from official_bert.sources.heads import Head
 from official_bert.tasks import calibration, documents, probabilities
 from official_bert.tasks.calibration import NO_CALIBRATION, Calibration
 from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks.predict_inputs import (
+    Input,
+    has_rows,
+    table_inputs,
+)
 from official_bert.tasks.task import (
     Calibrated,
     ExampleFeature,
-    Input,
     Logits,
     Output,
     RowFeatures,
     Task,
     TransformersModel,
     WrongAnswer,
-    has_rows,
-    table_inputs,
 )
 from official_bert.tokenization import Tokenizer
 
@@ -259,9 +261,7 @@ class TextTask(Task):
     def answers(self, features: RowFeatures, logits: Logits) -> list[Any]:
         """Returns probabilities [C]; in regression, the number [1]."""
         pool = np.max if self.long_documents.pooling == "max" else np.mean
-        windows: list[list[np.ndarray]] = [[] for _ in features.examples]
-        for row, window in zip(features.rows, logits, strict=True):
-            windows[row.example].append(window)
+        windows = features.by_example(logits)
         pooled = [self.unscale(pool(rows, axis=0)) for rows in windows]
         is_regression = self.task_type == "regression"
         if not pooled or (is_regression and self.activation == "identity"):
@@ -280,9 +280,7 @@ class TextTask(Task):
         yields the share of each window in the mean, or the window with the
         maximum.
         """
-        windows: list[list[int]] = [[] for _ in features.examples]
-        for number, feature in enumerate(features.rows):
-            windows[feature.example].append(number)
+        windows = features.by_example(range(len(features.rows)))
         for example, (scores, rows) in enumerate(
             zip(answers, windows, strict=True)
         ):
@@ -450,7 +448,7 @@ class TextTask(Task):
 
     def with_answer_options(self, options: AnswerOptions) -> "TextTask":
         if self.task_type == "regression":
-            options.require_classifier(self.task_type)
+            options.require_support(self.task_type)
         columns = self.columns
         if options.text_a_column:
             pair = (options.text_a_column, options.text_b_column)

@@ -41,9 +41,10 @@ def evaluate(
         task, answers, metrics = _calibrate(run, examples, answers)
         results |= metrics
         wrong = task.wrong_answers(examples, answers)
-        if table := task.data.errors_table(wrong):
-            path = file_names.DEV_ERRORS + _variant(run) + ".csv"
-            files.write_text(os.path.join(record_dir, path), table)
+        if rows := task.data.wrong_rows(wrong, "probability"):
+            name = file_names.DEV_ERRORS + _variant(run) + ".csv"
+            path = os.path.join(record_dir, name)
+            files.write_text(path, tables.to_csv(rows))
     predictions = task.predictions(answers)
     reporting.warn_of_one_class(split, task, predictions, examples)
     return results

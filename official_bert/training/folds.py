@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from official_bert.io import files, json_files
+from official_bert.io import files, json_files, tables
 from official_bert.io.rows import Row
 from official_bert.options import RunClassifier
 from official_bert.runs import file_names
@@ -119,9 +119,9 @@ def _write_answers(
     path = os.path.join(directory, file_names.OUT_OF_FOLD)
     files.write_text(path, json_files.to_lines(objects))
     wrong = [*task.wrong_answers(examples, answers)]
-    if table := task.data.suspects_table(wrong):
+    if suspects := task.data.wrong_rows(wrong, "label_probability"):
         path = os.path.join(directory, file_names.SUSPECT_LABELS)
-        files.write_text(path, table)
+        files.write_text(path, tables.to_tsv(suspects))
         logging.info(
             f"{len(wrong)} of {len(rows)} labels differ from the prediction of "
             f"a model that was not trained on them: {path}"

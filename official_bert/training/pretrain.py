@@ -213,7 +213,7 @@ def pretrain(options: RunPretraining) -> None:
             if options.do_eval:
                 _write_results(run, run.measure(global_step))
     if options.do_train and options.is_chief:
-        _print_next_command(options, run.model.config)
+        _print_next_command(options)
 
 
 def prepare(options: RunPretraining) -> PretrainingRun:
@@ -345,17 +345,12 @@ def _write_results(run: PretrainingRun, results: dict[str, Any]) -> None:
             )
 
 
-def _print_next_command(options: RunPretraining, config: BertConfig) -> None:
+def _print_next_command(options: RunPretraining) -> None:
     model = f"--model={shlex.quote(options.output_dir)}"
     if not files.exists(os.path.join(options.output_dir, file_names.VOCAB)):
         model += " --vocab_file=VOCAB_FILE"
-    # The default learning rate suits BERT-Base and larger models.
-    rate = ""
-    if config.hidden_size <= 512:
-        value = "3e-4" if config.hidden_size <= 256 else "1e-4"
-        rate = f" --learning_rate={value}"
     print(
-        f"\nFine-tune the model:\n  python run_classifier.py {model}{rate} "
+        f"\nFine-tune the model:\n  python run_classifier.py {model} "
         "--train_file=labelled.csv --output_dir=finetuned"
     )
 

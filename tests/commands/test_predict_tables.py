@@ -14,8 +14,8 @@ from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
 from official_bert.options import Predict
 from official_bert.tasks.choice import ChoiceColumns, ChoiceTask
+from official_bert.tasks.predict_inputs import table_inputs
 from official_bert.tasks.tagging import TaggingTask
-from official_bert.tasks.task import table_inputs
 
 TABLES = {
     "a.csv": 'id,review,2020\n1,"good, ""red"" cat",5\n2,bad dog,1\n',

@@ -214,7 +214,7 @@ def test_invalid_flag_is_an_error_before_the_model_is_loaded(
         "assign requested address"
     )
     assert "must be an existing run directory" in message(model_dir="none")
-    assert "needs a model that answers questions" in message(n_best_size=2)
+    assert "is not supported by a model for" in message(n_best_size=2)
     assert message(model_dir=None, model="bert_tiny_demo").endswith(
         "For a pre-trained model, use predict.py with --fill_mask or --score."
     )

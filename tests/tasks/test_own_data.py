@@ -12,6 +12,7 @@ from official_bert import tasks
 from official_bert.commands import run_classifier
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
+from official_bert.io import tables
 from official_bert.tasks.held_out import assign_folds, hold_out
 from official_bert.tasks.text import TextExample
 from official_bert.training import finetune
@@ -262,9 +263,9 @@ def test_wrong_answers_are_listed_with_the_most_probable_first(
     assert task.labels == ("n", "y")
     wrong = [*task.wrong_answers(task.data.read("dev"), np.array(answers))]
     path = str(tmp_path / "dev.csv")
-    found = task.data.errors_table(wrong)
+    found = tables.to_csv(task.data.wrong_rows(wrong, "probability"))
     assert found == errors.replace("{path}", path)
-    found = task.data.suspects_table(wrong)
+    found = tables.to_tsv(task.data.wrong_rows(wrong, "label_probability"))
     assert found == suspects.replace("{path}", path)
 
 

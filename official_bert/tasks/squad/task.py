@@ -18,6 +18,7 @@ from official_bert.options import AnswerOptions, Predict, RunSquad
 from official_bert.runs import file_names
 from official_bert.sources.heads import Head, PoolingHead
 from official_bert.tasks import probabilities, task
+from official_bert.tasks.predict_inputs import Input, table_inputs
 from official_bert.tasks.squad.decoding import (
     DecodingOptions,
     SquadAnswer,
@@ -257,11 +258,11 @@ class SquadTask(task.Task):
             self, decoding=decoding, num_shown=options.n_best_size
         )
 
-    def read_inputs(self, options: Predict) -> Iterator[task.Input] | None:
+    def read_inputs(self, options: Predict) -> Iterator[Input] | None:
         """Yields the rows of a table; None for JSON or pairs on each line."""
         if options.resolved_format != "csv" and not options.writes_csv:
             return None
-        return task.table_inputs(options, ("question", "context"))
+        return table_inputs(options, ("question", "context"))
 
     def parse(self, value: Any, where: str) -> SquadExample:
         """Makes an example from an object or a list: question and context."""

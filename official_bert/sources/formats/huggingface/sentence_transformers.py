@@ -271,7 +271,8 @@ def read_length(folder: str) -> int | None:
     """Returns the maximum number of tokens; None: the model's positions."""
     path = os.path.join(folder, _TEXTS)
     content = json_files.read_if_exists(path)
-    length = _read_count(content, "max_seq_length", path)
+    kind = json_files.Count | None
+    length: int | None = json_files.get(content, "max_seq_length", kind, path)
     if length is None:  # Since release 6, the tokenizer has the length.
         tokenizer = os.path.join(folder, tokenizer_files.CONFIG)
         length = json_files.get(
@@ -323,16 +324,11 @@ def _read_model(directory: str, pooling: str) -> dict[str, Any]:
     return {
         "prompts": prompts,
         "default_prompt_name": default,
-        "truncate_dim": _read_count(content, "truncate_dim", path),
+        "truncate_dim": json_files.get(
+            content, "truncate_dim", json_files.Count | None, path
+        ),
         "similarity": similarity,
     }
-
-
-def _read_count(content: dict[str, Any], key: str, path: str) -> int | None:
-    if content.get(key) is None:
-        return None
-    count: int = json_files.get(content, key, json_files.Count, path)
-    return count
 
 
 def _require(path: str, key: str, value: Any, allowed: Sequence[Any]) -> None:

@@ -1,0 +1,84 @@
+"""The inputs of `predict.py`: rows of tables with the columns of a task."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from absl import logging
+
+from official_bert.errors import listed
+from official_bert.io import tables
+from official_bert.io.rows import Row
+from official_bert.options import Predict
+
+
+class Input(NamedTuple):
+    """An input of `predict.py`.
+
+    Attributes:
+        where: FILE:LINE or FILE, for messages.
+        value: What `Task.parse` turns into an example.
+        shown: How the output shows it: all cells of a row, the words of a
+            sentence, or the value.
+    """
+
+    where: str
+    value: Any
+    shown: Any
+
+
+def has_rows(options: Predict) -> bool:
+    """Whether the input of `predict.py` has rows with the task's columns."""
+    if options.resolved_format == "jsonl":
+        return options.text_a_column is not None
+    return options.resolved_format != "text"
+
+
+def table_inputs(
+    options: Predict,
+    names: Sequence[str],
+    *,
+    trained_header: bool = True,
+    flags: Mapping[str, str] = {},
+) -> Iterator[Input]:
+    """Yields the rows of a table of which the task parses the columns `names`.
+
+    Without names, it parses all cells. `trained_header` says whether the tables
+    of the training had a header. Warns at the end if texts are empty.
+    """
+    empty, has_header = [], options.has_header
+    rows = tables.read(
+        options.input_file,
+        options.resolved_format,
+        has_header=trained_header if has_header is None else has_header,
+        flags=flags,
+    )
+    is_table = options.resolved_format not in tables.OBJECTS
+    if is_table and names and has_header is None and not trained_header:
+        rows = _warn_of_header(rows, names)
+    for row in rows:
+        texts = {name: row.text(name) for name in names}
+        if names and not "".join(texts.values()).strip():
+            empty.append(row.where)
+        cells = {name: row.cells[name] for name in row.columns}
+        yield Input(row.where, texts or row.cells, cells)
+    if empty:
+        logging.warning(
+            f"Rows with empty texts: {listed(empty)}. Their predictions are "
+            "meaningless"
+        )
+
+
+def _warn_of_header(rows: Iterator[Row], names: Sequence[str]) -> Iterator[Row]:
+    """Returns the rows; warns if the texts of only the first one are words."""
+    sample = [*itertools.islice(rows, 1000)]
+    are_words, *others = (
+        all(len(row.text(name).split()) == 1 for name in names)
+        for row in sample
+    )
+    if are_words and others and not any(others):
+        logging.warning(
+            f"{sample[0].where}: this line is predicted, too, because the "
+            "training data had no header. If it is a header, add --has_header"
+        )
+    return itertools.chain(sample, rows)
