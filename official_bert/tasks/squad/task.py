@@ -309,8 +309,12 @@ class SquadTask(task.Task):
 
     @classmethod
     def of_transformers(cls, model: task.TransformersModel) -> "SquadTask":
-        """Returns the task, with the defaults 128 and 64 if they fit."""
+        """Returns the task, with the defaults 128 and 64 if they fit.
+
+        As in transformers, padding is never chosen as an answer.
+        """
         return cls(
+            pad_to="bucket",
             doc_stride=min(128, model.num_positions // 4),
             max_query_length=min(64, model.num_positions // 4),
         )

@@ -6,6 +6,7 @@ import pytest
 from official_bert.errors import InputError
 from official_bert.tasks.squad.decoding import DecodingOptions, SquadAnswer
 from official_bert.tasks.squad.task import SquadData, SquadTask
+from official_bert.tasks.task import TransformersModel
 
 LABELLED = ("a b", (7, "q", "a", 0), ("8", "q", None, 0))
 
@@ -68,6 +69,16 @@ def test_shown_answers_are_cut_from_the_context(make_tokenizer):
     assert found["probability"] == found["n_best"][0]["probability"] > 0.9
     best = [(c["text"], c["start"], c["end"]) for c in found["n_best"]]
     assert best == [("A\n  b", 3, 8), ("A", 3, 4), ("A\n  b)", 3, 9)]
+
+
+def test_padding_is_no_answer_of_a_model_of_transformers(make_tokenizer):
+    task = SquadTask.of_transformers(TransformersModel("model", (), None, 64))
+    example = task.parse(["a", "b"], "")
+    [features] = task.featurize([example], make_tokenizer("ab"), 64)
+    logits = np.zeros((64, 2), np.float32)
+    logits[5:] = 9.0  # [CLS] a [SEP] b [SEP], then padding.
+    [answer] = task.answers(features, [logits])
+    assert answer.text == "b"
 
 
 def test_position_is_that_of_the_predicted_tokens(make_tokenizer):
