@@ -46,6 +46,9 @@ _ADVICE = (
     '"tags": ["B-PER"]}.'
 )
 
+# Characters that a word in CoNLL columns cannot have; spaCy has words of them.
+_SPACES = str.maketrans("\t\r\n", "   ")
+
 # The keys of a span that is an object: its start, its end and its type.
 _SPAN_KEYS = (
     ("start", "start_offset"),
@@ -196,10 +199,14 @@ class OwnTags(ConllData):
         """Returns words and predicted tags in CoNLL columns."""
         if self._has_conll_columns(self.paths(split)[0]):
             return super().predictions_text(split, examples, answers)
-        return "\n".join(
-            "".join(map("{}\t{}\n".format, sentence.words, tags))
+        lines = (
+            "".join(
+                f"{word.translate(_SPACES)}\t{tag}\n"
+                for word, tag in zip(sentence.words, tags, strict=True)
+            )
             for sentence, tags in zip(examples, answers, strict=True)
         )
+        return "\n".join(lines)
 
     def _has_conll_columns(self, path: str) -> bool:
         file_format = tables.format_of(path)

@@ -351,9 +351,19 @@ def test_held_out_sentences_are_read_again_from_their_file(tmp_path, name):
     assert ('"x": 1' in content) == (name == "a.jsonl")
 
 
-def test_test_file_may_lack_tags_and_gets_a_file_of_predictions(tmp_path):
-    (tmp_path / "test.jsonl").write_text(json_lines({"text": "a b"}))
-    flags = {"test_file": str(tmp_path / "test.jsonl"), "do_predict": True}
+@pytest.mark.parametrize(
+    ("name", "text", "second"),
+    [
+        ("test.jsonl", json_lines({"text": "a b"}), "b"),
+        ("test.jsonl", json_lines({"tokens": ["a", "\n"]}), " "),
+        ("test.csv", ",text\n0,a b\n", "b"),
+    ],
+)
+def test_test_file_may_lack_tags_and_gets_a_file_of_predictions(
+    tmp_path, name, text, second
+):
+    (tmp_path / name).write_text(text)
+    flags = {"test_file": str(tmp_path / name), "do_predict": True}
     task = read(tmp_path, "a.jsonl", LINE, **flags)
     examples = task.data.read("test")
     assert [s.tags for s in examples] == [None]
@@ -361,7 +371,7 @@ def test_test_file_may_lack_tags_and_gets_a_file_of_predictions(tmp_path):
     task.write_predictions(str(tmp_path), "test", examples, answers)
     task.write_predictions(str(tmp_path), "test_other", examples, answers)
     for name in ("test_predictions.txt", "test_other_predictions.txt"):
-        assert (tmp_path / name).read_text() == "a\tB-X\nb\tO\n"
+        assert (tmp_path / name).read_text() == f"a\tB-X\n{second}\tO\n"
 
 
 @pytest.mark.parametrize("ending", ["txt", "jsonl"])
