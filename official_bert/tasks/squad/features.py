@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from absl import logging
 
 from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
@@ -97,6 +98,7 @@ class SquadFeatures(Features):
         `start_positions` and `end_positions` are the first and last position
         of the answer in the input sequence. They are 0, the position of [CLS],
         unless the window contains the whole answer. `is_impossible` is 0 or 1.
+        Warns of answers that are in no window.
         """
         answers = [e.answer for e in self.examples if e.answer]
         if not answers:
@@ -106,9 +108,16 @@ class SquadFeatures(Features):
         spans = [_answer_span(*row) for row in zip(*columns, strict=True)]
         example, begin, length = self.windows
         first, last = np.array(spans, np.int32)[example].T
-        is_impossible = np.array([answer.is_impossible for answer in answers])
-        is_impossible = is_impossible[example]
+        has_none = np.array([answer.is_impossible for answer in answers])
+        is_impossible = has_none[example]
         is_inside = (first >= begin) & (last < begin + length) & ~is_impossible
+        is_found = np.bincount(example[is_inside], minlength=len(answers)) > 0
+        if num_lost := int((~has_none & ~is_found).sum()):
+            logging.warning(
+                f"{num_lost} of {len(answers)} answers are in no window, so "
+                "training treats their questions as if they had no answer. "
+                "Use a smaller --doc_stride or a larger --max_seq_length"
+            )
         shift = self.offsets - begin
         return {
             "start_positions": np.where(is_inside, first + shift, 0),

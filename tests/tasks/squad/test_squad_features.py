@@ -68,6 +68,19 @@ def test_labels_are_narrowed_to_the_answer_within_its_words(
     }
 
 
+@pytest.mark.parametrize(("stride", "is_lost"), [(9, True), (8, False)])
+def test_answers_in_no_window_are_a_warning(
+    read, featurize, make_tokenizer, caplog, stride, is_lost
+):
+    answer = ("b c", 16)  # The words 8 and 9 of 9 in a window.
+    context = "a a a a a a a a b c a a"
+    examples = read((context, ("1", "q", *answer), ("2", "q", None, 0)))
+    tokenizer = make_tokenizer("abcq")
+    labels = featurize(examples, tokenizer, 13, stride).labels
+    assert bool(labels["end_positions"].any()) == (not is_lost)
+    assert ("1 of 2 answers are in no window" in caplog.text) == is_lost
+
+
 def test_paragraphs_without_tokens_have_no_features(read, featurize, tokenizer):
     examples = read(
         (" \n", ("1", "who", None, 0)),
