@@ -14,6 +14,7 @@ of columns. A byte-order mark is ignored.
 import dataclasses
 import itertools
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -32,6 +33,9 @@ _FILE_NAMES = {
     "test": ("test.txt", "testb.txt", "eng.testb"),
 }
 
+
+# The numbers of multiword tokens, such as 3-4, and of empty nodes, such as 5.1.
+_CONLLU_COLUMNS, _NO_WORD = 10, re.compile(r"\d+[-.]\d+")
 
 # A longer sentence gives a warning.
 _MAX_WORDS = 1000
@@ -199,6 +203,12 @@ class ConllData(DataSet):
                 "not supported: remove lines that start with # and are not "
                 "words, also before this line."
             )
+        if num_columns == _CONLLU_COLUMNS and _NO_WORD.fullmatch(cells[0]):
+            raise InputError(
+                f"{where}: multiword tokens and empty nodes of CoNLL-U are not "
+                f"supported. Received: {cells[0]!r} in column 0. Remove all "
+                "lines with such numbers."
+            )
         if not cells[self.token_column]:
             raise InputError(
                 f"{where}: a word must not be empty. Received: {cells!r}. A "
@@ -238,7 +248,8 @@ def sorted_tags(path: str, sentences: Sequence[Sentence]) -> tuple[str, ...]:
         raise InputError(
             f"{path}: comments are not supported: remove lines that start with "
             "# and are not words. Received: such lines with the tags "
-            f"{listed(comments)}."
+            f"{listed(comments)}. If these are tags, list all tags in a "
+            "--label_file."
         )
     longest = max(len(sentence.words) for sentence in sentences)
     if longest > _MAX_WORDS or longest == 1 < len(sentences):

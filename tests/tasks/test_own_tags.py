@@ -213,6 +213,9 @@ CSV = "Sentence #,Word,Tag\n1,a,O\n,b,B-X\n2,c,O\n"
 LINE = json_lines({"tokens": ["a", "b"], "tags": ["O", "B-X"]})
 
 
+CELLS = "\ta" + "\t_" * 8
+
+
 def with_spans(*spans):
     return json_lines({"text": "Ada", "spans": [*spans]})
 
@@ -256,6 +259,10 @@ def with_spans(*spans):
         ("a.txt", "a O\nb O\n", " .*two different tags"),
         ("a.txt", "# 1\na O\nb X\n\n# 2\na O\n# O\n", " comments .*1, 2"),
         ("a.csv", "tokens,tags\n['a'],['O']\n", "2: .*JSON lines"),
+        *(
+            ("a.conllu", f"1{CELLS}\n{number}{CELLS}\n", f"2: .*'{number}'")
+            for number in ("2-3", "1.1")
+        ),
     ],
 )
 def test_malformed_files_are_an_error_with_the_line(
