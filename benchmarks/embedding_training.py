@@ -3,13 +3,16 @@
   python -m benchmarks.embedding_training MODEL PAIRS PYTHON [STEPS]
 
 MODEL is a directory of sentence-transformers with a mean pooling, and PYTHON
-has that package. PAIRS is a file for --train_file without negatives. Both sides
-train on the same tokens of its first STEPS (30) batches of 32 pairs, with the
-same loss (MultipleNegativesRankingLoss, temperature 0.05), dropout, clipping
-and AdamW. Ours pads both texts to the length of the longer one, as training
-does; sentence-transformers pads each to its own. Tokenization is not measured.
-Each row is a process of its own, and the best of three rounds; `loss` is that
-of the first batch, before training and without dropout.
+has that package. PAIRS is a file for --train_file without negatives, of 3,200
+pairs or more. Both sides train on batches of 32 pairs, with the same loss
+(MultipleNegativesRankingLoss, temperature 0.05), dropout, clipping and AdamW.
+Ours are those of training, which groups pairs of similar length; both sides cut
+padding that all first or all second texts have. By default,
+sentence-transformers has pairs in random order; it is also measured on our
+batches. Of 100 batches in each order, STEPS (10) are taken, from the shortest
+to the longest in equal steps. Tokenization is not measured. Each row is a
+process of its own, and the best of three rounds; `loss` is that of the shortest
+of our batches, before training and without dropout.
 """
 
 import json
@@ -22,12 +25,20 @@ from typing import Any
 import numpy as np
 
 BATCH_SIZE = 32
+NUM_BATCHES = 100  # As many as training groups by length at a time.
 RATE, TEMPERATURE = 2e-5, 0.05
 PEER = "sentence-transformers"
+# {order of the pairs: --pad_to}
+ORDERS = {"random": "max", "by length": "bucket"}
+# The first row of each precision is the baseline.
 ROWS = tuple(
-    f"{project}, {precision}"
+    (project, precision, order)
     for precision in ("float32", "bfloat16")
-    for project in (PEER, "ours")
+    for project, order in (
+        (PEER, "random"),
+        (PEER, "by length"),
+        ("ours", "by length"),
+    )
 )
 
 Batch = dict[str, np.ndarray]
@@ -36,11 +47,13 @@ Functions = tuple[Callable[[Batch], float], Callable[[Batch], float]]
 
 
 def write_batches(model: str, pairs: str, steps: int, path: str) -> None:
-    """Writes the batches as `run_classifier.py` makes them."""
+    """Writes the batches that `run_classifier.py` makes, in both orders."""
     from official_bert import tasks
     from official_bert.commands import run_classifier
-    from official_bert.inputs import padding
+    from official_bert.inputs import datasets
+    from official_bert.inputs.records import RecordFiles
     from official_bert.options import RunClassifier
+    from official_bert.tasks import record_files
 
     options = RunClassifier(
         model=model,
@@ -50,26 +63,41 @@ def write_batches(model: str, pairs: str, steps: int, path: str) -> None:
         output_dir=f"{path}.run",
     )
     options, rows = run_classifier.resolve(options)
-    task = tasks.get(options, rows)
-    examples = task.data.read("train")[: steps * BATCH_SIZE]
-    if len(examples) < steps * BATCH_SIZE:
-        raise SystemExit(f"{pairs} must have {steps * BATCH_SIZE} pairs.")
+    task, records = tasks.get(options, rows), f"{path}.tf_record"
+    examples, num_examples = task.data.read("train"), NUM_BATCHES * BATCH_SIZE
+    if len(examples) < num_examples:
+        raise SystemExit(f"{pairs} must have {num_examples} pairs.")
     tokenizer, limit = options.model_files.tokenizer, options.max_seq_length
+    record_files.write_records(records, task, examples, tokenizer, limit)
+    data = RecordFiles([records], task.training_schema(limit))
     arrays: dict[str, Any] = {}
-    for number in range(steps):
-        block = examples[number * BATCH_SIZE :][:BATCH_SIZE]
-        [features] = task.featurize(block, tokenizer, limit)
-        length = padding.padded_length(max(features.lengths), limit, "bucket")
-        batch = features.batch(range(BATCH_SIZE), length, BATCH_SIZE)
-        arrays |= {f"{number}/{name}": batch[name] for name in batch}
+    for order, pad_to in ORDERS.items():
+        batches = datasets.finetuning_batches(
+            data, BATCH_SIZE, seed=1, num_examples=num_examples, pad_to=pad_to
+        )
+        ordered = sorted(
+            batches.as_numpy_iterator(), key=lambda b: lengths_of(b).sum()
+        )
+        for number in range(steps):
+            batch = ordered[(2 * number + 1) * NUM_BATCHES // (2 * steps)]
+            arrays |= {f"{order}/{number}/{k}": batch[k] for k in batch}
     np.savez(path, **arrays)
 
 
-def read_batches(path: str) -> list[Batch]:
-    arrays = np.load(path)
-    numbers = {int(name.split("/")[0]) for name in arrays}
-    names = {name.split("/")[1] for name in arrays}
-    return [{k: arrays[f"{n}/{k}"] for k in names} for n in sorted(numbers)]
+def lengths_of(batch: Batch) -> np.ndarray:
+    """Returns the number of tokens of the longest text of each column."""
+    lengths: np.ndarray = batch["input_mask"].sum(2).max(0)
+    return lengths
+
+
+def read_batches(path: str, order: str) -> list[Batch]:
+    """Returns the batches of an order of pairs, the shortest first."""
+    batches: dict[int, Batch] = {}
+    for key, array in np.load(path).items():
+        own, number, name = key.split("/")
+        if own == order:
+            batches.setdefault(int(number), {})[name] = array
+    return [batches[number] for number in sorted(batches)]
 
 
 def our_functions(directory: str, precision: str) -> Functions:
@@ -94,7 +122,15 @@ def our_functions(directory: str, precision: str) -> Functions:
         model_files=model_files,
         may_initialize="^bert/pooler/",
     )
-    _, step = training_step(model, objective, reduce_retracing=True)
+    # As in training, one program serves all lengths.
+    tokens = tf.TensorSpec((BATCH_SIZE, 2, None), tf.int32)
+    names = ("input_ids", "input_mask", "segment_ids")
+    signature = {
+        **dict.fromkeys(names, tokens),
+        "text_ids": tf.TensorSpec((BATCH_SIZE, 2), tf.int32),
+        "label_ids": tf.TensorSpec((BATCH_SIZE, 1), tf.float32),
+    }
+    _, step = training_step(model, objective, input_signature=[signature])
     evaluate = tf.function(
         lambda batch: objective.loss_sums(model, batch, False)["loss"]
     )
@@ -124,8 +160,7 @@ def peer_functions(directory: str, precision: str) -> Functions:
 
     def compute(batch: Batch) -> Any:
         columns = []
-        for column in range(2):
-            longest = batch["input_mask"][:, column].sum(1).max()
+        for column, longest in enumerate(lengths_of(batch)):
             values = {
                 name: torch.tensor(batch[ours][:, column, :longest]).long()
                 for name, ours in names.items()
@@ -151,14 +186,15 @@ def peer_functions(directory: str, precision: str) -> Functions:
     return evaluate, train
 
 
-def measure(row: str, model: str, path: str) -> None:
-    """Prints the loss of the first batch, and the seconds of the best step."""
-    project, precision = row.split(", ")
+def measure(
+    project: str, precision: str, order: str, model: str, path: str
+) -> None:
+    """Prints the loss of a batch, and the mean seconds of the best round."""
     make = peer_functions if project == PEER else our_functions
     evaluate, train = make(model, precision)
-    batches = read_batches(path)
-    loss = evaluate(batches[0])
-    for batch in batches:  # Compiles the step for all shapes.
+    loss = evaluate(read_batches(path, "by length")[0])
+    batches = read_batches(path, order)
+    for batch in batches:  # The first steps are slower.
         train(batch)
     seconds = []
     for _ in range(3):
@@ -169,37 +205,40 @@ def measure(row: str, model: str, path: str) -> None:
     print(json.dumps([loss, min(seconds)]))
 
 
-def shape_of(path: str) -> str:
-    """Describes the batches: the mean lengths of both texts, and padded."""
-    batches = read_batches(path)
-    masks = np.concatenate([b["input_mask"].sum(2) for b in batches])
-    padded = np.mean([b["input_ids"].shape[2] for b in batches])
-    first, second = masks.mean(0)
+def describe(path: str, order: str) -> str:
+    """Describes the mean lengths of both columns, also with padding."""
+    batches = read_batches(path, order)
+    tokens = np.mean([b["input_mask"].sum(2).mean(0) for b in batches], axis=0)
+    padded = np.mean([lengths_of(batch) for batch in batches], axis=0)
     return (
-        f"{len(batches)} batches of {BATCH_SIZE} pairs; {first:.0f} and "
-        f"{second:.0f} tokens on average, padded to {padded:.0f}"
+        f"{len(batches)} batches of {BATCH_SIZE} pairs, {order}: "
+        f"{tokens[0]:.0f} and {tokens[1]:.0f} tokens on average, padded to "
+        f"{padded[0]:.0f} and {padded[1]:.0f}"
     )
 
 
-def main(model: str, pairs: str, python: str, steps: str = "30") -> None:
+def main(model: str, pairs: str, python: str, steps: str = "10") -> None:
     from benchmarks.step import json_output, machine
 
     print(machine())
     with tempfile.TemporaryDirectory() as directory:
         path = f"{directory}/batches.npz"
         write_batches(model, pairs, int(steps), path)
-        print(shape_of(path))
-        print(f"{'':32}{'seconds':>9}{'ratio':>7}{'loss':>10}")
+        for order in ORDERS:
+            print(describe(path, order))
+        print(f"{'':42}{'seconds':>9}{'ratio':>7}{'loss':>10}")
         baseline: dict[str, float] = {}
         for row in ROWS:
-            project, precision = row.split(", ")
+            project, precision, _ = row
             command = [sys.executable, "-m", "benchmarks.embedding_training"]
             if project == PEER:
                 command = [python, __file__]
-            loss, seconds = json_output([*command, "--row", row, model, path])
+            loss, seconds = json_output([*command, "--row", *row, model, path])
             baseline.setdefault(precision, seconds)
-            ratio = baseline[precision] / seconds
-            print(f"{row:32}{seconds:9.3f}{ratio:7.2f}{loss:10.5f}", flush=True)
+            ratio, name = baseline[precision] / seconds, ", ".join(row)
+            print(
+                f"{name:42}{seconds:9.3f}{ratio:7.2f}{loss:10.5f}", flush=True
+            )
 
 
 if __name__ == "__main__":
