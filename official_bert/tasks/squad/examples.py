@@ -265,20 +265,12 @@ def _answer(
             f"answer_start={offset}. Offsets count characters, not bytes."
         ) from None
     words = " ".join(paragraph.words[start : end + 1])
-    if not is_part(text, words):
+    if " ".join(text.split()) not in words:
         raise _UnusableError(
             f"its answer {text!r} is not part of the words at its position, "
             f"{words!r}"
         )
     return Answer(text, start, end)
-
-
-def is_part(answer: str, words: str) -> bool:
-    """Whether an answer is a part of words, apart from the kind of spaces.
-
-    The words may contain white space other than `SPACES`.
-    """
-    return " ".join(answer.split()) in " ".join(words.split())
 
 
 def _find(text: str, context: str) -> int:
