@@ -235,7 +235,7 @@ def _make_finetuned(
     _require_same_task(taught, task, options)
     if task.shares_features:
         _require_same_tokens(predict.model_files, options)
-    paths = (*_weights(predict.model_files), *predict.input_files())
+    paths = _paths(predict.model_files)
     return Teacher(task, predict, paths, getattr(taught, "labels", ()))
 
 
@@ -258,12 +258,7 @@ def _make_embedding(
         )
         raise options.error("teacher", message)
     student = dataclasses.replace(task, num_texts=1)
-    paths = (
-        *_weights(model_files),
-        model_files.bert_config_file,
-        model_files.vocab_file,
-        *sentence_transformers.input_files(model_files.init_checkpoint),
-    )
+    paths = _paths(model_files)
     return EmbeddingTeacher(student, predict, paths, size=size)
 
 
@@ -271,15 +266,22 @@ def _make_embedding(
 _MAKERS: dict[str, Callable[..., Teacher]] = {"embedding": _make_embedding}
 
 
-def _weights(model_files: ModelFiles) -> list[str]:
-    """Returns the files that change with the weights."""
-    directory = checkpoint_paths.directory(model_files.init_checkpoint)
-    return [
+def _paths(model_files: ModelFiles) -> tuple[str, ...]:
+    """Returns the files on which the answers of a model depend."""
+    checkpoint = model_files.init_checkpoint
+    directory = checkpoint_paths.directory(checkpoint)
+    weights = [
         os.path.join(directory, name)
         for name in files.list_directory(directory)
         if checkpoint_paths.has_any([name], _FILES)
         or formats.has_other_weights([name])
     ]
+    return (
+        *weights,
+        model_files.bert_config_file,
+        model_files.vocab_file,
+        *sentence_transformers.input_files(checkpoint),
+    )
 
 
 def _require_same_tokens(

@@ -487,6 +487,8 @@ def test_vectors_of_a_teacher_depend_on_the_files_of_its_modules(tmp_path):
         "tokenizer_config.json",
     )
     assert {str(model / name) for name in names} <= set(files())
+    (model / "modules.json").unlink()  # As in a cross-encoder.
+    assert str(model / "config_sentence_transformers.json") in files()
     shutil.rmtree(model)
     tiny.save_finetuned(model, EmbeddingTask())
     assert str(model / "task.json") in files()

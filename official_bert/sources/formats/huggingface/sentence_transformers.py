@@ -146,11 +146,11 @@ def read(checkpoint: str) -> EmbeddingSettings | None:
 
 
 def input_files(checkpoint: str) -> list[str]:
-    """Returns the existing files on which the vectors of texts depend.
+    """Returns the existing files on which vectors or scores depend.
 
     The files of BERT, such as its weights, are not among them.
     """
-    names = (_TEXTS, tokenizer_files.CONFIG, file_names.TASK)
+    names = (_TEXTS, _MODEL, tokenizer_files.CONFIG, file_names.TASK)
     paths = [checkpoint_paths.beside(checkpoint, name) for name in names]
     if directory := _find_modules(checkpoint_paths.directory(checkpoint)):
         paths += [os.path.join(directory, name) for name in (MODULES, _MODEL)]
@@ -160,7 +160,8 @@ def input_files(checkpoint: str) -> list[str]:
             if kind != _TYPES[0]
             for name in ("config.json", _DENSE_WEIGHTS)
         ]
-    return [path for path in paths if path and files.exists(path)]
+    found = dict.fromkeys(filter(None, paths))
+    return [path for path in found if files.exists(path)]
 
 
 def _find_modules(folder: str) -> str | None:
