@@ -42,14 +42,17 @@ def _content(path: str, package: str) -> Iterator[io.BytesIO]:
 def read_objects(path: str, file_format: str) -> Iterator[dict[str, Any]]:
     """Yields the rows of a `parquet` or `arrow` file as JSON objects.
 
-    Dates, decimal numbers and bytes are texts. Data sets of Hugging Face are
-    saved to disk as `.arrow` files, in the format of streams.
+    Dates, decimal numbers and bytes are texts. Arrow has a format of files and
+    one of streams, in which Hugging Face saves data sets.
     """
     with _content(path, "polars") as content:
         import polars
 
-        is_parquet = file_format == "parquet"
-        read = polars.read_parquet if is_parquet else polars.read_ipc_stream
+        read = polars.read_ipc_stream
+        if file_format == "parquet":
+            read = polars.read_parquet
+        elif content.getbuffer()[:6] == b"ARROW1":
+            read = polars.read_ipc
         table = read(content)
     for cells in table.iter_rows(named=True):
         yield json.loads(json.dumps(cells, default=frames.to_json))

@@ -76,6 +76,18 @@ def test_values_of_parquet_and_arrow_are_json(tmp_path, file_format):
         first.get("x")
 
 
+def test_both_formats_of_arrow_are_read(tmp_path):
+    polars = pytest.importorskip("polars")
+    path = str(tmp_path / "a.arrow")
+    table = polars.DataFrame({"text": ["a", "b"]})
+    for write in (table.write_ipc, table.write_ipc_stream):
+        write(path)
+        assert [r.text("text") for r in tables.read(path, "arrow")] == [
+            "a",
+            "b",
+        ]
+
+
 @pytest.mark.parametrize("file_format", ["xlsx", "parquet", "arrow"])
 def test_damaged_or_unsupported_binary_table_is_an_error(
     tmp_path, monkeypatch, file_format
