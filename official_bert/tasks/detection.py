@@ -4,6 +4,7 @@ Detected values are logged, with the flag that overrides them. TensorFlow is not
 imported, so that errors in the data are reported at once.
 """
 
+import itertools
 import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -252,7 +253,24 @@ def _read_with_header(
         rows = list(tables.name_columns(rows))
         if not rows:
             raise tables.no_examples(options.own_file(split))
+    else:
+        _require_no_other_header(rows, sample)
     return options.replace(has_header=has_header), rows
+
+
+def _require_no_other_header(
+    rows: Sequence[Row], sample: Sequence[Row]
+) -> None:
+    """Raises `InputError` if files after that of the sample have a header."""
+    others = [list(row.cells.values()) for row in sample]
+    for before, row in itertools.pairwise(rows):
+        is_first = row.path != before.path
+        if is_first and looks_like_header([*row.cells.values()], others):
+            raise InputError(
+                f"{row.where}: this line looks like a header, but "
+                f"{sample[0].path} has none. Several files must have the same "
+                "header, or none. If it is data, add --nohas_header."
+            )
 
 
 def _detect_header(

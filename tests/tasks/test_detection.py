@@ -94,6 +94,11 @@ def test_header_of_several_files_is_detected(tmp_path, header):
     assert found.has_header == bool(header)
     assert found.text_a_column == ("review" if header else "0")
     assert len(rows) == len(REVIEWS)
+    if not header:
+        (tmp_path / "2.csv").write_text(table(*REVIEWS[2::3]))
+        with pytest.raises(InputError, match=r"2\.csv:1: .*/0\.csv has none"):
+            detection.detect_omitted(options)
+        detection.detect_omitted(options.replace(has_header=False))
 
 
 def test_given_flags_override_detected_values(tmp_path):
