@@ -13,6 +13,7 @@ import bisect
 import dataclasses
 import functools
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -268,16 +269,32 @@ def _answer(
     if " ".join(text.split()) not in words:
         raise _UnusableError(
             f"its answer {text!r} is not part of the words at its position, "
-            f"{words!r}"
+            f"{words!r}{_advice(text, words)}"
         )
     return Answer(text, start, end)
+
+
+def _advice(answer: str, text: str) -> str:
+    """Returns advice if an answer only seems to be in a text."""
+    answer, text = (
+        " ".join(unicodedata.normalize("NFC", s).split())
+        for s in (answer, text)
+    )
+    if answer not in text:
+        return ""
+    return (
+        ". In answers and contexts, replace white space such as U+00A0 by "
+        "spaces, and use one Unicode normalization, such as NFC"
+    )
 
 
 def _find(text: str, context: str) -> int:
     """Returns the position of an answer without `answer_start`."""
     offset = context.find(text)
     if offset < 0:
-        raise _UnusableError(f"its answer {text!r} is not in the context")
+        raise _UnusableError(
+            f"its answer {text!r} is not in the context{_advice(text, context)}"
+        )
     if context.find(text, offset + 1) >= 0:
         raise _UnusableError(
             f"its answer {text!r} is in the context several times. Add "

@@ -69,6 +69,19 @@ def test_questions_with_a_wrong_answer_offset_are_skipped(read, caplog):
     assert "12 of 14 questions are skipped" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("context", "answer"),
+    [("in 10\xa0000 years", "10\xa0000"), ("in Ca\u0303 there", "C\u00e3")],
+)
+def test_answers_that_only_look_like_the_context_are_explained(
+    read, caplog, context, answer
+):
+    questions = ("1", "q", answer, 3), ("2", "q", "in", 0)
+    [example] = read((context, *questions))
+    assert example.qas_id == "2"
+    assert "replace white space such as U+00A0 by spaces" in caplog.text
+
+
 def test_byte_order_marks_gzip_and_numeric_ids_are_read(write_squad, tmp_path):
     ignored = {"is_impossible": "no"}  # Not read in SQuAD 1.1.
     path = pathlib.Path(write_squad(("a b", (7, "q", "a", 0)), **ignored))
