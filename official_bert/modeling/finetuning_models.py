@@ -23,6 +23,9 @@ from official_bert.modeling.pooling_head import (
 from official_bert.sources import heads
 from official_bert.sources.heads import NO_POOLING_HEAD, Head, PoolingHead
 
+# The standard deviation of initial output weights in the original.
+_OUTPUT_RANGE = 0.02
+
 _INPUTS = ("input_ids", "input_mask", "segment_ids")
 _EMBEDDINGS = "embedding_output"  # Optional; see `Bert`.
 
@@ -79,7 +82,7 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
         # Not a Dense layer, whose name would become part of the weights' names.
         with layers.name_scopes(self.kind.output_scope):
             self.output_weights = keras.Variable(
-                keras.initializers.TruncatedNormal(stddev=0.02),
+                keras.initializers.TruncatedNormal(stddev=_OUTPUT_RANGE),
                 shape=(self.num_outputs, size),
                 name="output_weights",
             )
@@ -90,6 +93,11 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
                 name="output_bias",
             )
         self.dropout.build((None, size))
+
+    def use_initializer_range(self) -> None:
+        """Gives initial output weights the standard deviation of the config."""
+        scale = self.config.initializer_range / _OUTPUT_RANGE
+        self.output_weights.assign(self.output_weights * scale)
 
     def get_config(self) -> dict[str, Any]:
         config = {

@@ -10,6 +10,7 @@ from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
 from official_bert.tasks import detection
 from official_bert.tasks.tagging import Tags
+from official_bert.training import finetune
 
 # "Ada" is a person, "New York" a place.
 TEXTS = ["Ada sees New York.", "She runs."]
@@ -430,3 +431,25 @@ def test_run_on_one_file_evaluates_itself_and_predicts_its_held_out_rows(
     assert results["support"] == len(held_out) == 2
     answers = Predictor.from_dir(output)(held_out)
     assert [answer["tokens"][:2] for answer in answers] == [["good", "cat"]] * 2
+
+
+@pytest.mark.parametrize(("is_own", "expected"), [(True, 0.5), (False, 0.02)])
+def test_new_output_weights_of_own_files_have_the_deviation_of_the_config(
+    tmp_path, is_own, expected
+):
+    lines = [f"word T{number}\n\n" for number in range(50)]
+    (tmp_path / "train.txt").write_text("".join(lines))
+    own = {"train_file": str(tmp_path / "train.txt"), "dev_share": 0.0}
+    options = tiny.options(
+        tmp_path,
+        {**tiny.CONFIG, "initializer_range": 0.5},
+        task_name="pos",
+        do_eval=False,
+        do_predict=False,
+        **(own if is_own else {}),
+    )
+    run = finetune.prepare(tasks.get(options), options, None)
+    run.load_initial()
+    # The deviation of a normal distribution that is cut at two deviations.
+    found = run.model.output_weights.numpy().std() / 0.8796
+    assert found == pytest.approx(expected, rel=0.1)
