@@ -275,9 +275,8 @@ class TaggingTask(Task):
             for row, scores in zip(features.rows, logits, strict=True)
         )
         windows = features.by_example(map(probabilities.softmax, of_words))
-        nothing = np.zeros(
-            (0, len(self.labels))
-        )  # For sentences without words.
+        # For sentences without words.
+        nothing = np.zeros((0, len(self.labels)))
         return [np.concatenate([nothing, *parts]) for parts in windows]
 
     def soft_answers_schema(self, max_seq_length: int) -> Feature:
