@@ -14,6 +14,7 @@ import sys
 
 from official_bert import Embedder
 from official_bert.io import files, tables
+from official_bert.tasks.sentence_vectors import nearest
 
 
 def main(model: str, sentences: str, path: str, number: str) -> None:
@@ -22,9 +23,10 @@ def main(model: str, sentences: str, path: str, number: str) -> None:
     texts = [*dict.fromkeys(files.read_lines(sentences))]
     embedder = Embedder.from_pretrained(model)
     vectors = embedder(texts)
-    pairs = set()
     # The most similar text is the sentence itself.
-    for first, row in enumerate(embedder.search(texts, vectors, k=13).indices):
+    found, _ = nearest(vectors, vectors, 13, embedder.settings.similarity)
+    pairs = set()
+    for first, row in enumerate(found):
         others = [int(other) for other in row if other != first]
         chosen = [*others[:2], random.choice(others[2:])]
         for other in (*chosen, random.randrange(len(texts))):

@@ -85,7 +85,7 @@ def warn_of_left_out(
         logging.warning(
             f"{num_long / words.total():.2%} of all words have more than "
             f"{LONGEST_WORD} characters, so they are unknown. Separate words "
-            "by spaces; Thai, for example, needs a program for it"
+            "by spaces: text in Thai, for example, must be segmented first"
         )
     counts = learning.count_characters(words)
     missing = counts.keys() - set(vocab)

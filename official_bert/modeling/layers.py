@@ -46,6 +46,7 @@ class StepContext:
         """Returns the context of a second part of the batch."""
 
         def random_bits(layer: int, shape: Any) -> Any:
+            # Numbers are hashes, so this is not the number of another layer.
             return self.random_bits(layer ^ 1, shape)
 
         return dataclasses.replace(self, random_bits=random_bits)

@@ -8,6 +8,7 @@ from official_bert.errors import InputError
 from official_bert.options.checks import label_numbers, parsed_by
 from official_bert.options.engine import EngineOptions
 from official_bert.options.flags import (
+    is_for,
     option,
     optional,
     optional_path,
@@ -103,8 +104,7 @@ class AnswerOptions(ModelOptions, EngineOptions, heading="Model"):
     def require_support(self, kind: object) -> None:
         """Raises `InputError` if a kind of task does not support a flag."""
         for name, field in self.fields().items():
-            supported = field.metadata["tasks"].split() or [kind]
-            if self.is_set(name) and kind not in supported:
+            if self.is_set(name) and not is_for(field, kind):
                 message = f"is not supported by a model for {kind}. Omit it."
                 raise self.error(name, message)
 

@@ -158,6 +158,12 @@ def choice(help: str, choices: str, **others: Any) -> Any:
     return option(help, names[0], choices=names, **others)
 
 
+def is_for(field: dataclasses.Field[Any], *tasks: object) -> bool:
+    """Whether a flag is for one of the tasks, by their losses or kinds."""
+    supported = field.metadata["tasks"].split()
+    return not supported or any(task in supported for task in tasks)
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 @dataclasses.dataclass(frozen=True, kw_only=True, init=False)
 class Options:

@@ -201,8 +201,9 @@ class Predict(AnswerOptions, heading="Model"):
         kinds = ["text", "choice", "squad"]
         if self.reads_table and file_format != "tsv":
             if kind not in kinds:
-                message = f"is not supported by a model for {kind}. Use a "
-                raise self.error("input_file", f"{message}.jsonl file.")
+                advice = "Use a .jsonl file."
+                message = f"is not supported by a model for {kind}. {advice}"
+                raise self.error("input_file", message)
             needs_columns.append("input_file")
         has_cells = self.reads_table or file_format == "jsonl"
         if self.writes_csv and not (has_cells and kind in kinds):

@@ -230,16 +230,14 @@ def _rounded(model: Model, dtype: str) -> Model:
         weights = safetensors.numpy.save(rounded)
         return dataclasses.replace(layer, weights=weights)
 
-    description = model.description
-    if embedding := description.embedding:
-        embedding = dataclasses.replace(
-            embedding, dense=tuple(map(round_dense, embedding.dense))
-        )
-        description = dataclasses.replace(description, embedding=embedding)
     rounded = model.with_changes(
         lambda name, weight: nearest(model.stored[name], weight).astype("f")
     )
-    return dataclasses.replace(rounded, description=description, dtype=dtype)
+    if embedding := model.description.embedding:
+        dense = tuple(map(round_dense, embedding.dense))
+        embedding = dataclasses.replace(embedding, dense=dense)
+        rounded = rounded.describe(embedding=embedding)
+    return dataclasses.replace(rounded, dtype=dtype)
 
 
 def _complete(

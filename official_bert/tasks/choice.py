@@ -27,11 +27,7 @@ from official_bert.sources.heads import Head
 from official_bert.tasks import detection, documents, probabilities
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.own_data import OwnData
-from official_bert.tasks.predict_inputs import (
-    Input,
-    has_rows,
-    table_inputs,
-)
+from official_bert.tasks.predict_inputs import Input, has_rows, table_inputs
 from official_bert.tasks.task import (
     DataSet,
     ExampleFeature,

@@ -33,9 +33,9 @@ _FILE_NAMES = {
     "test": ("test.txt", "testb.txt", "eng.testb"),
 }
 
-
-# The numbers of multiword tokens, such as 3-4, and of empty nodes, such as 5.1.
-_CONLLU_COLUMNS, _NO_WORD = 10, re.compile(r"\d+[-.]\d+")
+# In CoNLL-U: multiword tokens, such as 3-4, and empty nodes, such as 5.1.
+_CONLLU_COLUMNS = 10
+_NO_WORD = re.compile(r"\d+[-.]\d+")
 
 # A longer sentence gives a warning.
 _MAX_WORDS = 1000
@@ -235,7 +235,7 @@ def sorted_tags(path: str, sentences: Sequence[Sentence]) -> tuple[str, ...]:
     """Returns `tags_of` in order.
 
     Raises `InputError` if there is only one, or if some are parts of comments.
-    Warns of sentences that are hardly separated by blank lines.
+    Warns if blank lines seem to be missing, or to separate words.
     """
     tags = sorted(tags_of(sentences))
     others = {

@@ -40,7 +40,7 @@ from official_bert.tokenization import Tokenizer
 
 POOLINGS = ("mean", "cls")
 _SCORE_METRICS = ("spearmanr", "pearson")
-_MAIN_METRICS = {True: "spearmanr", False: "ndcg@10"}  # {of scores: name}
+_MAIN_METRICS = {True: "spearmanr", False: "ndcg@10"}  # {has_scores: name}
 
 
 class EmbeddingExample(NamedTuple):

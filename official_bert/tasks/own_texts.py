@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import functools
 import itertools
+import operator
 import statistics
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -378,7 +379,7 @@ class OwnTexts(OwnData):
     def wrong_rows(
         self, wrong: Iterable[WrongAnswer], probability: str
     ) -> list[Sequence[Any]]:
-        options, sign = self.options, -1 if probability == "probability" else 1
+        options = self.options
         if options.task_type == "regression":
             return []
         names = options.text_columns
@@ -387,8 +388,10 @@ class OwnTexts(OwnData):
             id_names = [options.id_column]
         header = (*id_names, "label", "prediction", probability, *names)
         rows: list[Sequence[Any]] = [header]
-        by_share = sorted(wrong, key=lambda w: sign * getattr(w, probability))
-        for answer in by_share:
+        is_descending = probability == "probability"
+        for answer in sorted(
+            wrong, key=operator.attrgetter(probability), reverse=is_descending
+        ):
             example = answer.example
             ids, labels = [example.guid], [example.label, answer.prediction]
             if options.id_column is None:

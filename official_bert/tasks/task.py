@@ -21,7 +21,12 @@ from official_bert.inputs import padding
 from official_bert.inputs.padding import Unpadded
 from official_bert.inputs.schemas import Feature, Schema
 from official_bert.io import files, json_files, tables
-from official_bert.options import AnswerOptions, FinetuningOptions, Predict
+from official_bert.options import (
+    AnswerOptions,
+    FinetuningOptions,
+    Predict,
+    flags,
+)
 from official_bert.runs import file_names
 from official_bert.sources import task_file
 from official_bert.sources.heads import NO_POOLING_HEAD, Head, PoolingHead
@@ -287,12 +292,8 @@ class Task(abc.ABC):
         return False
 
     def supports(self, flag: dataclasses.Field[Any]) -> bool:
-        """Whether the field of a flag lists the kind or the loss of the task.
-
-        A field that lists no tasks is for all of them.
-        """
-        supported = flag.metadata["tasks"].split()
-        return not supported or bool({self.kind, self.head.loss} & {*supported})
+        """Whether the flag with this field is for the kind or loss."""
+        return flags.is_for(flag, self.kind, self.head.loss)
 
     def class_weights(self, training: Examples) -> tuple[float, ...]:
         """Returns the weight of each class in the loss; (): all equal."""

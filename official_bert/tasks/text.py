@@ -19,11 +19,7 @@ from official_bert.sources.heads import Head
 from official_bert.tasks import calibration, documents, probabilities
 from official_bert.tasks.calibration import NO_CALIBRATION, Calibration
 from official_bert.tasks.documents import LongDocuments
-from official_bert.tasks.predict_inputs import (
-    Input,
-    has_rows,
-    table_inputs,
-)
+from official_bert.tasks.predict_inputs import Input, has_rows, table_inputs
 from official_bert.tasks.task import (
     Calibrated,
     ExampleFeature,

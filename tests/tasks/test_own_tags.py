@@ -145,7 +145,7 @@ HF = [
             {},
         ),
         (
-            "a.jsonl",  # Numbers that begin again, as in files of documents.
+            "a.jsonl",  # Numbers that restart in each document.
             json_lines(
                 *(
                     {"sentence_id": 1 - i, "word": word, "tag": tag}
