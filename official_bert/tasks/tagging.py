@@ -191,6 +191,15 @@ class TaggingTask(Task):
         return Head(self.head_kind, size, "tags", self.pooling_head)
 
     @property
+    def uses_initializer_range(self) -> bool:
+        """As in transformers, with own files.
+
+        Models whose range is larger than that of the original learn tags much
+        faster with it.
+        """
+        return isinstance(self.data, OwnTags)
+
+    @property
     def conll_reader(self) -> ConllData:
         """Reads files with the columns of the training data."""
         return ConllData("", self.token_column, self.tag_column, self.labels)

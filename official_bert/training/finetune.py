@@ -117,10 +117,7 @@ class FinetuningRun:
     def load_initial(self) -> None:
         """Loads `init_checkpoint`, but not the output layer of other labels."""
         options, checkpoint = self.options, self.options.init_checkpoint
-        is_own = isinstance(options, RunClassifier) and options.train_file
-        if is_own and self.task.kind == "tagging":
-            # As in transformers. Models with a larger deviation than that of
-            # the original learn tags much faster.
+        if self.task.uses_initializer_range:
             self.model.use_initializer_range()
         if checkpoint:
             checkpointing.load_initial(
