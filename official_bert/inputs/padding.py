@@ -12,9 +12,15 @@ from official_bert.io.threads import parallel_map
 # {feature: values} of an example, with sequences of their real length.
 Unpadded = Mapping[str, Any]
 
-# Few lengths, because XLA compiles a program for each. Short ones are closer
+# Few lengths, because XLA compiles kernels for each. Short ones are closer
 # together, so that the share of padding is about the same for all.
-_BUCKETS = (*range(8, 80, 8), *range(80, 192, 16), *range(192, 513, 32))
+_BUCKETS = (
+    *range(6, 32, 2),
+    *range(32, 64, 4),
+    *range(64, 128, 8),
+    *range(128, 256, 16),
+    *range(256, 513, 32),
+)
 
 
 @functools.cache

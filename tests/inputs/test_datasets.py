@@ -124,14 +124,15 @@ def test_unbucketed_batches_are_shuffled_at_full_length(data):
 
 
 def test_buckets_are_few_and_end_with_the_maximum():
-    assert padding.buckets(10) == (8, 10)
-    assert padding.buckets(100) == (*range(8, 81, 8), 96, 100)
-    above_128 = (*range(144, 192, 16), *range(192, 513, 32))
-    assert padding.buckets(512)[10:] == (96, 112, 128, *above_128)
+    assert padding.buckets(10) == (6, 8, 10)
+    below_64 = (*range(6, 32, 2), *range(32, 64, 4))
+    assert padding.buckets(100) == (*below_64, *range(64, 100, 8), 100)
+    above_128 = (*range(128, 256, 16), *range(256, 513, 32))
+    assert padding.buckets(512)[-len(above_128) :] == above_128
 
 
 def test_length_is_padded_to_the_next_bucket():
-    for length, padded in [(1, 8), (8, 8), (9, 16), (113, 128), (128, 128)]:
+    for length, padded in [(1, 6), (6, 6), (7, 8), (113, 120), (128, 128)]:
         assert padding.padded_length(length, 128, "bucket") == padded
         assert padding.padded_length(length, 128, "max") == 128
 
