@@ -14,10 +14,10 @@ all.
 
 `measure` prints a table; `--max_seq_length` is that of the embedder, by default
 its own. With `--words=N`, the score of a paragraph is the highest one of its
-windows of N words, half of which are in the next window. The reranker orders
-the best 50 paragraphs of BM25 by a weighted sum of both scores; choose the
-weight by a table of the training set. Both commands need `pip install bm25s`;
-the reranker also needs `openvino`.
+windows of N words, three quarters of which are in the next window. The reranker
+orders the best 50 paragraphs of BM25 by a weighted sum of both scores; choose
+the weight by a table of the training set. Both commands need `pip install
+bm25s`; the reranker also needs `openvino`.
 """
 
 import argparse
@@ -80,11 +80,11 @@ def words_around(text: str, start: int, number: int) -> str:
 
 
 def windows(text: str, number: int) -> list[str]:
-    """Returns overlapping parts of a number of words; 0: the text."""
-    words = text.split()
+    """Returns parts of a number of words, three quarters in common; 0: all."""
+    words, step = text.split(), max(1, number // 4)
     if not number or len(words) <= number:
         return [text]
-    starts = range(0, len(words) - number // 2, number // 2)
+    starts = range(0, len(words) - number + step, step)
     return [" ".join(words[start : start + number]) for start in starts]
 
 
