@@ -5,9 +5,9 @@ are ignored.
 """
 
 import csv
-import io
 import itertools
 import re
+import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -96,8 +96,7 @@ def _read(path: str, file_format: str) -> Iterator[Row]:
     if file_format == "jsonl":
         return _read_objects(path)
     if file_format == LINES:
-        lines = ((n, line.strip()) for n, line in files.numbered_lines(path))
-        return (Row(path, n, {"text": s}, ["text"]) for n, s in lines if s)
+        return _read_lines(path)
     if file_format in OBJECTS:
         objects = binary_tables.read_objects(path, file_format)
         numbered_objects = enumerate(objects, start=1)
@@ -108,6 +107,20 @@ def _read(path: str, file_format: str) -> Iterator[Row]:
     elif file_format == "tsv":
         numbered, advice = tsv.read(path)
     return _number_cells(path, numbered, advice)
+
+
+def _read_lines(path: str) -> Iterator[Row]:
+    have_tabs = set[bool]()
+    for line, text in files.numbered_lines(path):
+        if text := text.strip():
+            have_tabs.add("\t" in text)
+            yield Row(path, line, {"text": text}, ["text"])
+    if have_tabs == {True}:
+        message = (
+            f"{path}: each line is read as one text, but has a tab. If the "
+            "lines are rows of a table, give it a header and the ending .tsv"
+        )
+        log_once(logging.WARNING, message)
 
 
 def _equally_wide(rows: Iterable[Row]) -> Iterator[Row]:
@@ -308,9 +321,11 @@ def read_labels(path: str) -> tuple[str, ...]:
 
 def to_csv(rows: Iterable[Sequence[Any]], delimiter: str = ",") -> str:
     """Returns CSV text; cells are quoted where this is necessary."""
-    text = io.StringIO()
-    csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)
-    return text.getvalue()
+    # Before Python 3.13, only characters of the line end are quoted, but
+    # readers take a carriage return for one, too.
+    file: Any = types.SimpleNamespace(write=lambda line: line[:-2] + "\n")
+    writer = csv.writer(file, delimiter=delimiter, lineterminator="\r\n")
+    return "".join(map(writer.writerow, rows))
 
 
 def to_tsv(rows: Iterable[Sequence[Any]]) -> str:

@@ -59,6 +59,14 @@ def test_rows_have_their_line_and_cells_by_name_and_number(
     assert [(row.line, row.cells) for row in rows] == expected
 
 
+@pytest.mark.parametrize("first", ["7\ta", "a"])
+def test_table_that_is_read_as_lines_is_a_warning(tmp_path, caplog, first):
+    rows = read(tmp_path, f"{first}\n\n8\tb\n", tables.LINES)
+    assert [row.text("text") for row in rows] == [first, "8\tb"]
+    is_warned = "is read as one text, but has a tab" in caplog.text
+    assert is_warned == ("\t" in first)
+
+
 def test_csv_reads_what_python_writes(tmp_path):
     cells = [
         ["text", "label"],
@@ -230,7 +238,12 @@ def test_label_files_have_one_label_per_line(tmp_path):
 
 
 def test_written_tsv_is_read_by_python():
-    rows = [["id", "prediction"], ["1", "a b"], ["2\t3", 'two\n"lines"']]
+    rows = [
+        ["id", "prediction"],
+        ["1", "a b"],
+        ["2\t3", 'two\n"lines"'],
+        ["a\rb", "c"],
+    ]
     text = tables.to_tsv(rows)
     assert text.startswith("id\tprediction\n1\ta b\n")
     lines = csv.reader(text.splitlines(keepends=True), delimiter="\t")
