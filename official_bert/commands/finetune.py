@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from official_bert.commands import run_classifier
 from official_bert.errors import InputError
-from official_bert.io import files, frames
+from official_bert.io import files, frames, tables
 from official_bert.options import RunClassifier, cli, flags
 
 if TYPE_CHECKING:
@@ -107,20 +107,29 @@ def _values(given: list[tuple[str, Any]], folder: str) -> dict[str, Any]:
     return values
 
 
+def _is_path(item: Any) -> bool:
+    """Whether an item of a list names a table, and is not a text."""
+    return bool(tables.format_of(str(item))) or os.path.exists(item)
+
+
 def _value(flag: str, value: Any, folder: str) -> Any:
     """Returns the value of a flag for an argument."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    is_list = isinstance(value, list | tuple)
-    kinds = str if flag in _TABLES else str | int
-    if is_list and value and all(isinstance(item, kinds) for item in value):
-        return ",".join(map(str, value))
+    if isinstance(value, list | tuple):
+        kinds = str | os.PathLike if flag in _TABLES else str | int
+        are_items = value and all(isinstance(item, kinds) for item in value)
+        if are_items and (flag not in _TABLES or any(map(_is_path, value))):
+            return ",".join(map(str, value))
     if flag not in _TABLES and frames.is_frame(value):
         raise InputError(f"--{flag} must not be a data frame.")
     if flag not in _TABLES or isinstance(value, str):
         return frames.plain(value)
     path = os.path.join(folder, f"{flag}.jsonl")
     rows = frames.rows_of(value, "data" if flag == "train_file" else flag)
+    lists = {name for row in rows for name in row if type(row[name]) is list}
+    for row in rows:  # An empty text would be an empty list of labels.
+        row |= {name: None for name in lists & row.keys() if row[name] == ""}
     lines = (json.dumps(row, default=frames.to_json) + "\n" for row in rows)
     files.write_text(path, "".join(lines))
     return path

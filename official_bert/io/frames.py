@@ -53,10 +53,10 @@ def plain(cell: Any) -> Any:
     """Returns a cell as a Python value.
 
     A missing value (None, NaN, NaT, NA) is an empty text, as in a CSV file.
-    Scalars of NumPy and TensorFlow become numbers and texts, arrays and sets
-    lists.
+    Scalars of NumPy and TensorFlow become numbers and texts; arrays, Series and
+    sets become lists.
     """
-    for method in ("numpy", "tolist"):
+    for method in ("numpy", "tolist", "to_list"):
         if hasattr(cell, method):
             cell = getattr(cell, method)()
     if isinstance(cell, bytes):

@@ -27,6 +27,7 @@ ROWS = [
 ]
 ROWS[7]["review"] = None
 UNLABELLED = [*ROWS, {"review": "good film", "stars": float("nan")}]
+TAGGED = [{"review": text, "stars": ["x"]} for text in ("good", "fine")]
 COLUMNS = {name: [row[name] for row in ROWS] for name in ROWS[0]}
 FRAME = polars.DataFrame(COLUMNS)
 
@@ -156,11 +157,18 @@ def test_ctrl_c_is_a_keyboard_interrupt(folder, monkeypatch):
             "^train_file.jsonl:61: .*'stars' must not be em",
         ),
         ({"data": []}, "^train_file.jsonl: must contain examples"),
+        ({"data": ["a film.", "bad"]}, r"list of dicts .*'a film\.'"),
+        ({"data": [pathlib.Path("a.csv"), "b.csv"]}, "'a.csv' does not exist"),
         ({"data": 7}, "`data` must be a pandas or polars DataFrame"),
         ({"dev_file": {"review": []}}, "`dev_file` must be a pandas or"),
         ({"unlabeled_file": FRAME}, "^--unlabeled_file.* needs --teacher"),
         ({"label_file": FRAME}, "^--label_file must not be a data frame"),
         ({"label": ["review", "stars"]}, "^--text_column=review must differ"),
+        ({"label": FRAME["stars"]}, r"^--label_column=\[4, .* must be text"),
+        (
+            {"data": [*TAGGED, {"review": "bad", "stars": float("nan")}]},
+            r"^train_file.jsonl:3: column 'stars' must be a list .*: None\.",
+        ),
     ],
 )
 def test_errors_are_those_of_the_command(folder, options, message):

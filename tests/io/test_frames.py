@@ -45,6 +45,7 @@ def test_rows_of_a_frame_are_dicts_of_python_values(kind):
         (np.str_("a"), "a"),
         (np.array([0, 1]), [0, 1]),
         (np.array(["a", "b"]), ["a", "b"]),
+        (polars.Series(["a", "b"]), ["a", "b"]),
         ({"b", "a"}, ["a", "b"]),
         ("é".encode(), "é"),
         (tf.constant("é"), "é"),
