@@ -26,6 +26,7 @@ from official_bert.inference.openvino_engine import OpenVinoEngine
 from official_bert.inputs.schemas import text_schema
 from official_bert.io import files
 from official_bert.options import cli
+from official_bert.options.engine import EngineOptions
 from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
 from official_bert.sources import checkpoint_paths, task_file
@@ -207,11 +208,13 @@ def _find_export(
     load: Callable[[], Any],
 ) -> str | None:
     engine = choice.engine
-    if engine not in ("auto", "tensorflow", "openvino"):
-        raise InputError(
-            "`engine` must be auto, tensorflow or openvino. Received: "
-            f"{engine!r}."
-        )
+    fields = EngineOptions.fields()
+    for name in ("engine", "precision"):
+        choices, value = fields[name].metadata["choices"], getattr(choice, name)
+        if value not in choices:
+            raise InputError(
+                f"`{name}` must be {' or '.join(choices)}. Received: {value!r}."
+            )
     checkpoint = model_files.init_checkpoint
     problem = missing_package("openvino")
     is_export = openvino_engine.is_export(checkpoint)

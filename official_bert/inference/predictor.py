@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,10 @@ class Predictor:
                 "`finetuned` must be a FinetunedModel. Received: "
                 f"{finetuned!r}. For a directory, use `from_dir` or "
                 "`from_pretrained`."
+            )
+        if batch_size < 1:
+            raise InputError(
+                f"`batch_size` must be at least 1. Received: {batch_size}."
             )
         self.task = finetuned.task.with_tokenizer(finetuned.tokenizer)
         self.tokenizer = finetuned.tokenizer
@@ -165,26 +169,14 @@ class Predictor:
             raise InputError(
                 f"`chunk_size` must be at least 1. Received: {chunk_size}."
             )
-        if frames.is_frame(items):
-            raise InputError(
-                "`items` must not be a DataFrame. Pass a column, such as "
-                'df["text"], or call `frame(df)` for a model with columns.'
-            )
         if self._is_row(items):
             raise InputError(
                 "`items` must not be a single row of a DataFrame. Pass "
                 "[row.to_dict()]."
             )
-        is_one = isinstance(items, str | bytes | dict)
-        if is_one or not isinstance(items, Iterable):
-            raise InputError(
-                "`items` must be a list of inputs, such as [text]. Received: "
-                f"{quoted(items)}."
-            )
-        if frames.is_column(items):
-            items = map(frames.plain, items)
         examples = (
-            self.parse(item, f"items[{n}]") for n, item in enumerate(items)
+            self.parse(item, f"items[{n}]")
+            for n, item in enumerate(_plain_items(items, "items"))
         )
         num_empty = 0
         while chunk := list(itertools.islice(examples, chunk_size)):
@@ -268,15 +260,19 @@ class Predictor:
                 "`rank` needs a model for classification or regression of "
                 f"pairs of texts. Received: {self.task.to_json()}."
             )
-        if isinstance(documents, str | bytes) or (k is not None and k < 1):
-            raise InputError(
-                "`documents` must be a list of texts, and `k` at least 1. "
-                f"Received: {quoted(documents)}, k = {k}."
-            )
+        if k is not None and k < 1:
+            raise InputError(f"`k` must be at least 1. Received: {k}.")
         examples = [
             self.parse([query, document], f"documents[{number}]")
-            for number, document in enumerate(documents)
+            for number, document in enumerate(
+                _plain_items(documents, "documents")
+            )
         ]
+        for example in examples:
+            if example.text_b is None:
+                raise InputError(
+                    f"{example.guid}: must be a text. Received: None."
+                )
         if not examples:
             return []
         answers = [
@@ -353,6 +349,25 @@ class Predictor:
                 "train with a larger one or, for texts with labels, with "
                 "--long_document=windows",
             )
+
+
+def _plain_items(items: Any, name: str) -> Iterable[Any]:
+    """Returns the items of a list, an iterator or a column.
+
+    Raises `InputError`, which calls the items `name`, for something else.
+    """
+    if frames.is_frame(items):
+        raise InputError(
+            f"`{name}` must not be a DataFrame. Pass a column, such as "
+            'df["text"], or call `frame(df)` for a model with columns.'
+        )
+    is_one = isinstance(items, str | bytes | Mapping)
+    if is_one or not isinstance(items, Iterable):
+        raise InputError(
+            f"`{name}` must be a list of inputs, such as [text]. Received: "
+            f"{quoted(items)}."
+        )
+    return map(frames.plain, items) if frames.is_column(items) else items
 
 
 def load(options: AnswerOptions, explain: str | None = None) -> Predictor:

@@ -508,7 +508,8 @@ class TextTask(Task):
     def parse(self, value: Any, where: str) -> TextExample:
         """Makes an example from a text, a list of two texts, or an object.
 
-        An object has the columns of the training data, or text_a and text_b.
+        An object has the columns of the training data, or text_a and text_b, or
+        text and text_pair, as in transformers.
         """
         texts = value
         if isinstance(value, dict):
@@ -540,7 +541,10 @@ class TextTask(Task):
         names = self.columns.names if self.columns else ()
         if names and all(name in value for name in names):
             return [value[name] for name in names]
-        return [value.get("text_a", value.get("text")), value.get("text_b")]
+        return [
+            value.get("text_a", value.get("text")),
+            value.get("text_b", value.get("text_pair")),
+        ]
 
     def answer_to_json(self, example: Any, answer: Any) -> dict[str, Any]:
         """Returns `label` or `labels` with `probabilities`, or `score`."""

@@ -48,6 +48,9 @@ def test_scores_and_ranks_equal_those_of_sentence_transformers():
     order = np.argsort([-answer["score"] for answer in expected])
     assert [result["index"] for result in found] == [*order]
     assert_scores([r["score"] for r in found if r["index"] == 0])
+    # Such a model also scores single texts.
+    with pytest.raises(InputError, match=r"documents\[1\]: must be a text"):
+        predictor.rank("a b c", ["d", None])
 
 
 @pytest.mark.parametrize(

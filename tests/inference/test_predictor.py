@@ -158,9 +158,16 @@ def test_directory_instead_of_a_model_is_an_error(saved):
         Predictor(saved)
 
 
-def test_chunk_size_must_be_positive(predictor):
+def test_numbers_and_names_of_other_values_are_errors(predictor, saved):
     with pytest.raises(InputError, match=r"`chunk_size`.* 0"):
         list(predictor.stream(["good"], chunk_size=0))
+    for name, value in (
+        ("batch_size", 0),
+        ("engine", "tf"),
+        ("precision", "bf16"),
+    ):
+        with pytest.raises(InputError, match=f"`{name}` must be .*{value}"):
+            Predictor.from_dir(saved, **{name: value})
 
 
 def test_batch_of_few_items_is_small(tokenizer):

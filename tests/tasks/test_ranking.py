@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import ndcg_score
 from support import tiny
+from support.frames import PandasFrame
 
 from official_bert import tasks
 from official_bert.commands import run_classifier
@@ -182,9 +183,14 @@ def test_ranking_needs_a_model_of_pairs_and_a_list_of_documents(
     trained, tmp_path
 ):
     predictor = Predictor.from_dir(trained[0], engine="tensorflow")
-    for documents, k in (("good", None), (["good"], 0)):
-        with pytest.raises(InputError, match="must be a list of texts, and `k"):
-            predictor.rank("cat", documents, k)
+    for documents in ("good", {"good": 1}, None):
+        with pytest.raises(InputError, match="`documents` must be a list"):
+            predictor.rank("cat", documents)
+    # Its items are the names of columns.
+    with pytest.raises(InputError, match="`documents` must not be a DataFra"):
+        predictor.rank("cat", PandasFrame({"document": ["good"]}))
+    with pytest.raises(InputError, match="`k` must be at least 1"):
+        predictor.rank("cat", ["good"], 0)
     with pytest.raises(InputError, match=r"documents\[1\]: must be"):
         predictor.rank("cat", ["good", None])
     task = TextTask(task_type="multilabel", labels=("a", "b"))

@@ -118,5 +118,6 @@ def test_texts_pairs_and_objects_are_parsed():
     single = {"text_a": "a", "text_b": None}
     for value in ("a", ["a"], ["a", None], {"text": "a"}, single):
         assert CLASSES.parse(value, "x:1") == TextExample("x:1", "a", None)
-    for value in (["a", "b"], {"text_a": "a", "text_b": "b"}):
+    both = {"text_a": "a", "text_b": "b"}, {"text": "a", "text_pair": "b"}
+    for value in (["a", "b"], *both):
         assert CLASSES.parse(value, "x:1") == TextExample("x:1", "a", "b")
