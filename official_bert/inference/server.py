@@ -155,6 +155,10 @@ class Application:
             return {"status": "ok"}
         headers = {k: v.decode("latin-1") for k, v in scope["headers"]}
         _require_json(headers.get(b"content-type", ""))
+        encoding = headers.get(b"content-encoding", "identity")
+        if encoding != "identity":
+            message = "The body must not be compressed. Received: "
+            raise _StatusError(415, f"{message}Content-Encoding: {encoding}.")
         announced = int(headers.get(b"content-length", 0))
         body = await _read(receive, announced, self._limit)
         return {"predictions": await self._batcher.answer(self._parse(body))}
@@ -189,7 +193,8 @@ def _require_json(content_type: str) -> None:
     message = email.message.Message()
     message["content-type"] = content_type
     is_json = message.get_content_type() == "application/json"
-    if not is_json or message.get_content_charset("utf-8") != "utf-8":
+    charset = message.get_content_charset("utf-8")
+    if not is_json or charset not in ("utf-8", "utf8"):
         raise _StatusError(
             415,
             "Content-Type must be application/json, in UTF-8. Received: "

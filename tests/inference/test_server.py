@@ -138,6 +138,10 @@ def test_message_about_an_instance_advises_no_flag_of_another_command(port):
             {"Content-Type": "application/json; charset=latin-1"},
             *(415, "application/json; charset=latin-1."),
         ),
+        (
+            *("POST", "/predict", {**JSON, "Content-Encoding": "gzip"}, 415),
+            "must not be compressed. Received: Content-Encoding: gzip.",
+        ),
     ],
 )
 def test_other_request_gets_a_status_and_the_reason(
@@ -158,9 +162,9 @@ def test_valid_requests_may_differ_in_form(port, predictor):
     assert ask(port, method="HEAD", path="/health")[::2] == (200, b"")
     assert predict(port) == []
     body = '\ufeff{"instances": ["good", "bad"]}'.encode()
-    content_type = {"Content-Type": "Application/JSON; charset=UTF-8"}
-    for data in (body, [body[:9], body[9:]]):
-        status, _, content = ask(port, data, content_type)
+    for data, charset in ((body, "UTF-8"), ([body[:9], body[9:]], "utf8")):
+        content_type = f"Application/JSON; charset={charset}"
+        status, _, content = ask(port, data, {"Content-Type": content_type})
         assert status == 200
         found = json.loads(content)["predictions"]
         assert found == predictor(["good", "bad"])
