@@ -190,8 +190,9 @@ class Embedder:
         """Returns the similarities of vectors [N, D] and [M, D], [N, M].
 
         It is the model's: cosine by default, a dot product, or a negative
-        distance.
+        distance. A single vector [D] is the same as [1, D].
         """
+        a, b = np.atleast_2d(a, b)
         return similarity(a, b, self.settings.similarity)
 
     def search(

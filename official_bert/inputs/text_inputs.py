@@ -7,7 +7,7 @@ The layout follows section 3 of the paper::
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -125,7 +125,8 @@ def as_pairs(texts: Any) -> list[Sequence[str]]:
     Raises `InputError` if there is anything but texts and pairs of texts.
     """
     is_table = isinstance(texts, Mapping) or hasattr(texts, "columns")
-    if is_table or isinstance(texts, str | bytes):
+    is_one = isinstance(texts, str | bytes) or not isinstance(texts, Iterable)
+    if is_table or is_one:
         raise InputError(
             "`texts` must be a list of texts, such as [text] or a column of a "
             f"table. Received: {quoted(texts)}."

@@ -66,7 +66,7 @@ def detect_omitted(options: _Options) -> tuple[_Options, list[Row]]:
         return _detect_pairs(options, rows, split)
     sample = rows[:_SAMPLE_SIZE]
     labels = sample[0].listed_columns(options.label_column)
-    for name in ("text_a_column", "text_b_column"):
+    for name in ("text_a_column", "text_b_column", "weight_column"):
         if getattr(options, name) and getattr(options, name) in labels:
             message = f"must differ from {options.flag_name('label_column')}."
             raise options.error(name, message)
@@ -106,16 +106,18 @@ class PairColumns(NamedTuple):
 def pair_columns(options: RunClassifier, rows: Sequence[Row]) -> PairColumns:
     """Returns the columns of a file: those of the flags, or detected ones."""
     first, sample = rows[0], rows[:_SAMPLE_SIZE]
-    names = {name.lower(): name for name in first.columns}
+    columns = _all_columns(rows)
+    known = {*first.cells, *columns}
+    names = {name.lower(): name for name in columns}
     text: str = options.text_a_column
     match = options.text_b_column
-    if match not in first.cells:  # Other files may have single texts.
+    if match not in known:  # Other files may have single texts.
         match = None
-    has_given = bool(text) and text in first.cells
+    has_given = bool(text) and text in known
     score = options.label_column
-    if not score or score not in first.cells:
+    if not score or score not in known:
         score = next((names[name] for name in _SCORES if name in names), "")
-    negatives = tuple(filter(_NEGATIVE.fullmatch, first.columns))
+    negatives = tuple(filter(_NEGATIVE.fullmatch, columns))
     pairs = [pair for pair in _PAIRS_OF_COLUMNS if names.keys() >= {*pair}]
     if not has_given and pairs:
         text, match = (names[name] for name in pairs[0])
@@ -123,7 +125,7 @@ def pair_columns(options: RunClassifier, rows: Sequence[Row]) -> PairColumns:
         others = (score, options.id_column, *negatives)
         texts = [
             name
-            for name in first.columns
+            for name in columns
             if not (name in others or _ID_NAME.fullmatch(name))
             and _is_text(sample, name)
         ]
@@ -131,7 +133,7 @@ def pair_columns(options: RunClassifier, rows: Sequence[Row]) -> PairColumns:
             raise InputError(
                 f"{first.path}: the columns of similar texts cannot be "
                 "detected. Add --text_column and --text_b_column. The columns "
-                f"are {listed(first.columns)}."
+                f"are {listed(columns)}."
             )
         text, match = texts[0], texts[1] if len(texts) > 1 else None
     if match is None and options.teacher:
@@ -142,6 +144,11 @@ def pair_columns(options: RunClassifier, rows: Sequence[Row]) -> PairColumns:
             "text in each row. Add --text_b_column."
         )
     return PairColumns(text, match, () if score else negatives, score)
+
+
+def _all_columns(rows: Sequence[Row]) -> list[str]:
+    """Returns the columns of all rows; JSON objects may have different keys."""
+    return [*dict.fromkeys(name for row in rows for name in row.columns)]
 
 
 def _detect_pairs(
@@ -157,13 +164,22 @@ def _detect_pairs(
     for column in filter(None, given if split == "train" else ()):
         rows[0].get(column)  # Raises an `InputError` if it is missing.
     columns = pair_columns(options, rows)
+    if columns.score and not options.label_column:
+        scores = {to_number(row.get(columns.score)) for row in rows}
+        if scores <= {-1, 0, 1, 2} and 2 in scores:
+            logging.warning(
+                f"{rows[0].path}: column {columns.score!r} is used as the "
+                "similarity of the texts, larger for more similar ones. If it "
+                "has the classes of NLI, where 0 is entailment, keep the rows "
+                "with 0, and remove the column. Otherwise, set --label_column"
+            )
     options = options.replace(
         text_a_column=columns.text,
         text_b_column=columns.match,
         label_column=columns.score,
     )
     used = (*columns.texts, columns.score, options.id_column)
-    unused = [name for name in rows[0].columns if name not in used]
+    unused = [name for name in _all_columns(rows) if name not in used]
     parts = {
         "texts": columns.texts,
         "scores": (columns.score,) * bool(columns.score),

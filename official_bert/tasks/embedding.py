@@ -364,6 +364,8 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> EmbeddingTask:
     evaluated = [split for split in ("dev", "test") if split in splits]
     has_scores = bool(evaluated and columns[evaluated[0]].score)
     _check_search(options, columns, sizes, has_scores=has_scores)
+    if options.do_train:
+        _require_others(options, loss, data.training)
     return EmbeddingTask(
         **settings,
         matryoshka=sizes,
@@ -375,6 +377,26 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> EmbeddingTask:
         best_metric=options.best_metric,
         data=data,
     )
+
+
+def _require_others(
+    options: RunClassifier, loss: str, training: Examples
+) -> None:
+    """Raises `InputError` if pairs have no others to be compared with."""
+    if loss in ("teacher", "cosine"):
+        return
+    if loss != "cosent" and any(any(e.texts[2:]) for e in training):
+        return  # There are negatives.
+    if options.train_batch_size == 1:
+        message = "compares no pair with another one. Use larger batches."
+        raise options.error("train_batch_size", message)
+    firsts, matches = ({_key(e.texts[n]) for e in training} for n in (0, 1))
+    if loss != "cosent" and min(len(firsts), len(matches)) == 1:
+        raise InputError(
+            f"{options.train_file}: must have different texts, and different "
+            "matches, which are compared with each other. Received: one of "
+            "them in all rows."
+        )
 
 
 def _check_search(
@@ -492,7 +514,13 @@ class OwnPairs(OwnTexts):
         columns = self.columns(split)
 
         def make_example(row: Row) -> EmbeddingExample:
-            texts = tuple(row.text(column).strip() for column in columns.texts)
+            texts = tuple(
+                row.text(column).strip()
+                for column in columns.texts
+                # Objects may have different numbers of negatives.
+                if row.cells.get(column) is not None
+                or column not in columns.negatives
+            )
             for column, text in zip(columns.texts, texts[:2], strict=False):
                 if not text and column not in columns.negatives:
                     must = "not be empty: fill it in, or remove the row"

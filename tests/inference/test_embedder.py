@@ -208,6 +208,7 @@ def make(**settings):
 def test_invalid_calls_are_errors():
     for call, message in (
         (lambda: make()("a text"), "list of texts"),
+        (lambda: make()(None), "list of texts"),
         (lambda: make()([], batch_size=0), "batch_size"),
         (lambda: make(prompts={"q": ""})([], prompt_name="a"), "q. Received"),
         (lambda: make().search(["a"], np.zeros((3, 4))), r"\[M, 2\]"),
@@ -227,5 +228,6 @@ def test_invalid_calls_are_errors():
 )
 def test_similarity_is_that_of_the_model(name, expected):
     a, b = np.array([[3.0, 4.0]]), np.array([[1.0, 0.0], [8.0, 6.0]])
-    found = make(similarity=name).similarity(a, b)
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    for query in (a, a[0], a.tolist()):
+        found = make(similarity=name).similarity(query, b)
+        np.testing.assert_allclose(found, expected, rtol=1e-6)

@@ -191,6 +191,7 @@ LIST = """text,label\ngood {i},"['pos', 'film']"\n"""
 COLUMNS = ("--text_column=text", "--label_column=label")
 SAME_COLUMN = ("--text_column=text", "--label_column=text")
 LABEL_AS_TEXT = (*COLUMNS, "--text_b_column=label")
+LABEL_AS_WEIGHT = (*COLUMNS, "--weight_column=label")
 TEXT_TWICE = (*COLUMNS, "--text_b_column=text")
 PAIR = ["--text_b_column=c"]
 REGRESSION, MULTILABEL = ["--task_type=regression"], ["--task_type=multilabel"]
@@ -213,6 +214,7 @@ REGRESSION, MULTILABEL = ["--task_type=regression"], ["--task_type=multilabel"]
         ("text;label\na {i};{i},5", REGRESSION, r"csv:2: .* 1399\.5, without"),
         ("text,label\na {i},1", SAME_COLUMN, "--text_column=text must differ"),
         ("text,label\na {i},1", LABEL_AS_TEXT, "--text_b_column=label must d"),
+        ("text,label\na {i},{i}", LABEL_AS_WEIGHT, "--weight_column=label mu"),
         ("text,label\na {i},1", TEXT_TWICE, "--text_b_column=text must differ"),
         ("label,text\na {i},b", COLUMNS, "'label' .* 9 .* 'text' .* swapped"),
         ("text,label\na {i},{i}x", COLUMNS, "'label' of .*--dev_share=0"),

@@ -100,6 +100,25 @@ def test_unused_scores_and_negatives_are_a_warning(
     assert (f"column '{name}' is not used" in caplog.text) == is_warned
 
 
+@pytest.mark.parametrize(
+    ("scores", "flags", "is_warned"),
+    [
+        ("0 1 2", {}, True),
+        ("-1 0 2", {}, True),
+        ("0 1 2", {"label_column": "label"}, False),
+        ("0 1 1", {}, False),
+        ("0 1 5", {}, False),
+    ],
+)
+def test_scores_that_may_be_classes_of_nli_are_a_warning(
+    tmp_path, caplog, scores, flags, is_warned
+):
+    rows = [f"a {n},b {n},{cell}\n" for n, cell in enumerate(scores.split())]
+    text = "sentence1,sentence2,label\n" + "".join(rows)
+    make(tmp_path, ("train.csv", text), dev_share=0.0, **flags)
+    assert ("classes of NLI" in caplog.text) == is_warned
+
+
 def test_pairs_of_the_training_data_are_a_warning(tmp_path, caplog):
     pairs = "query,positive\na,b\nc,d\n"
     triplets = "query,positive,negative\na,b,x\nc,e,x\n"
@@ -123,6 +142,21 @@ def test_files_may_have_different_columns(tmp_path):
     )
     assert (task.loss, task.main_metric) == ("cosent", "ndcg@10")
     assert task.score_range == (1.5, 3.0)
+
+
+def test_objects_may_have_different_negatives_but_all_need_scores(tmp_path):
+    rows = [
+        {"query": "a", "positive": "b"},
+        {"query": "c", "positive": "d", "negative": None, "negative_2": "x"},
+        {"query": "e", "positive": "f", "negative": "y", "negative_2": "z"},
+    ]
+    lines = "\n".join(map(json.dumps, rows))
+    task, _ = make(tmp_path, ("train.jsonl", lines), dev_share=0.0)
+    assert texts_of(task) == {("a", "b"), ("c", "d", "x"), ("e", "f", "y", "z")}
+    scored = json.dumps({**rows[0], "score": 1})
+    message = r"train\.jsonl:1: must have a column 'score'"
+    with pytest.raises(InputError, match=message):
+        make(tmp_path, ("train.jsonl", f"{lines}\n{scored}"), dev_share=0.0)
 
 
 def test_settings_are_those_of_the_model(tmp_path):
@@ -200,6 +234,8 @@ def test_settings_are_those_of_the_model(tmp_path):
             {"mine_negatives": 1},
             "mine_negatives=1 needs pairs without scores",
         ),
+        ("text\na\nb\n", {"train_batch_size": 1}, "=1 compares no pair with"),
+        ("query,positive\na,b\nc,B\n", {}, "have different texts, and diff"),
         ("text\na\nb\n", {"mine_negatives": 1}, "needs pairs without scores"),
         (
             "query,positive\na,b\nc,d\n",
