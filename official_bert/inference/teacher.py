@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from absl import logging
 
 from official_bert import tasks
 from official_bert.errors import InputError, missing_package
@@ -125,6 +126,8 @@ class Teacher:
         for features, answers in zip(blocks, all_answers, strict=True):
             block = features.examples
             answers = [*map(self._as_student, answers)]
+            if task.head.loss == "regression":
+                self._warn_of_other_scale(block, answers)
             rows = [
                 ExampleFeature(
                     number,
@@ -163,6 +166,26 @@ class Teacher:
             order = [self.labels.index(label) for label in task.labels]
             answer = answer[..., order]
         return answer
+
+    def _warn_of_other_scale(
+        self, examples: Sequence[Any], answers: Sequence[np.ndarray]
+    ) -> None:
+        """Warns if the mean of the labels is nearer to them than the answers.
+
+        `answers` are in the scale of the student.
+        """
+        pairs = [
+            (self._as_student(example.label), answer[0])
+            for example, answer in zip(examples, answers, strict=True)
+            if example.label is not None
+        ]
+        labels, numbers = np.reshape(pairs, (-1, 2)).T
+        if np.sum((numbers - labels) ** 2) > np.sum(labels**2):
+            logging.warning(
+                f"--teacher={self.options.model}: its numbers are further from "
+                "the labels than the mean of the labels is. They must have the "
+                "scale of the labels"
+            )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Options of `run_classifier.py`."""
 
-import math
 import os
 import re
 from typing import Any, TypeVar
@@ -37,6 +36,8 @@ _CONVERT = {".xls": "Save it as .xlsx.", ".json": json_files.WRITE_LINES}
 _TAGGING = (
     "Rename or convert the file. For words with tags, add --task_name=ner."
 )
+# Sums of larger weights would exceed float32.
+MAX_WEIGHT = 1e30
 # Values of --task_name for tagging, all with the same meaning.
 TAGGING_NAMES = ("ner", "pos", "tagging")
 
@@ -48,12 +49,12 @@ def parse_class_weights(value: str) -> list[tuple[str, float]]:
     ends a sentence, if the value has another form.
     """
     pairs = label_numbers(value)
-    are_weights = all(0 < weight < math.inf for _, weight in pairs)
+    are_weights = all(0 < weight < MAX_WEIGHT for _, weight in pairs)
     is_list = value not in ("none", "balanced")
     if is_list and not (pairs and are_weights):
         raise ValueError(
-            "must be none, balanced, or labels with weights above 0, such as "
-            "spam=10,other=1."
+            "must be none, balanced, or labels with weights above 0 and below "
+            f"{MAX_WEIGHT:g}, such as spam=10,other=1."
         )
     return pairs
 

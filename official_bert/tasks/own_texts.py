@@ -17,6 +17,7 @@ from official_bert.inputs import padding
 from official_bert.io import files, label_vectors
 from official_bert.io.rows import Row, UnknownValueError, to_number
 from official_bert.options import RunClassifier
+from official_bert.options.run_classifier import MAX_WEIGHT
 from official_bert.runs.directory import RunDirectory
 from official_bert.tasks.held_out import choose_held_out
 from official_bert.tasks.own_data import OwnData, known_labels, trained_task
@@ -166,7 +167,7 @@ class OwnTexts(OwnData):
         )
         training = [e for i, e in enumerate(examples) if i not in held_out]
         has_weights = training and self.options.weight_column
-        if has_weights and all(example.weight == 0 for example in training):
+        if has_weights and not any(np.float32(e.weight) for e in training):
             raise InputError(
                 f"column {self.options.weight_column!r} of "
                 f"{self.path('train')!r} must have a weight above 0. Received: "
@@ -350,8 +351,8 @@ class OwnTexts(OwnData):
         if not column:
             return None
         weight = to_number(row.get(column))
-        if weight is None or weight < 0:
-            must = "be a weight: a finite number of at least 0"
+        if weight is None or not 0 <= weight < MAX_WEIGHT:
+            must = f"be a weight: a number from 0 to {MAX_WEIGHT:g}"
             raise row.error(column, must, row.get(column))
         return weight
 
@@ -507,7 +508,14 @@ class OwnTexts(OwnData):
         if self.options.do_train:
             numbers = [example.label for example in self.training]
             self._require_several({*numbers})
-            return statistics.fmean(numbers), statistics.pstdev(numbers)
+            deviation = statistics.pstdev(numbers)
+            if not 1e-15 < deviation < 1e15:  # float32 has its square.
+                raise InputError(
+                    f"{self._label_column()} must have numbers with a standard "
+                    "deviation between 1e-15 and 1e15. Received: "
+                    f"{deviation:.3g}. Use another unit."
+                )
+            return statistics.fmean(numbers), deviation
         trained = trained_task(self.options)
         mean = trained.get("target_mean", 0.0)
         return mean, trained.get("target_deviation", 1.0)

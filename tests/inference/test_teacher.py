@@ -174,7 +174,7 @@ def test_records_have_the_answers_of_the_teacher_in_the_order_of_the_labels(
 
 @pytest.mark.slow
 def test_records_of_regression_have_the_number_in_the_scale_of_the_student(
-    tmp_path, without_openvino
+    tmp_path, without_openvino, caplog
 ):
     numbers = {text: len(text) / 3 for text in LABELS}
     output = run(write(tmp_path, NUMBERS, numbers), "--task_type=regression")
@@ -190,6 +190,11 @@ def test_records_of_regression_have_the_number_in_the_scale_of_the_student(
         assert target * scale[0] + scale[1] == pytest.approx(
             numbers[text], abs=1e-4
         )
+    errors = [
+        a["score"] - n for a, n in zip(answers, numbers.values(), strict=True)
+    ]
+    assert np.square(errors).mean() > np.var([*numbers.values()])
+    assert "numbers are further from the labels than the mean" in caplog.text
 
 
 @pytest.mark.slow

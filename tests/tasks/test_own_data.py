@@ -168,6 +168,14 @@ def test_wrong_columns_or_labels_are_an_error(tmp_path, file, text, message):
         make(tmp_path).data.read("test")
 
 
+@pytest.mark.parametrize("exponent", ["+300", "+20", "-20"])
+def test_numbers_whose_squares_float32_lacks_are_an_error(tmp_path, exponent):
+    rows = f"text,label\na,1e{exponent}\nb,2e{exponent}\n"
+    write(tmp_path / "train.csv", rows)
+    with pytest.raises(InputError, match=r"Received: 5e.* Use another unit"):
+        make(tmp_path, task_type="regression")
+
+
 def test_number_in_another_format_is_an_error_in_test_data(tmp_path):
     write(tmp_path / "train.csv", "text,label\na,1\nb,2\n")
     write(tmp_path / "test.csv", "text,label\na,1\nb,1399 €\n")
@@ -491,6 +499,7 @@ def test_balanced_weight_of_labels_without_examples_is_one(tmp_path, rare):
         ({"class_weights": "c=2"}, "must name labels .*: a, b. Received: 'c'"),
         ({"class_weights": "a=2,a=3"}, "each once: .* Received: 'a'"),
         ({"class_weights": "a=0"}, "weights above 0"),
+        ({"class_weights": "a=1e39"}, r"above 0 and below 1e\+30"),
         ({"class_weights": "a=2,"}, "must be none, balanced, or"),
         ({"class_weights": "Balanced"}, "must be none, balanced, or"),
         ({"class_weights": "a=2=b"}, "must be none, balanced, or"),
@@ -561,8 +570,9 @@ def test_weights_are_read_from_the_training_data_only(tmp_path):
             r"train.csv:3: .*'weight' must be a weight: .*Received: '-1'",
         ),
         ("1 nan inf", r"train.csv:3: .* 'nan'.* 2 of 3 rows .*: lines 3, 4"),
-        ("1 0 x", r"train.csv:4: .* at least 0. Received: 'x'"),
-        ("0 0 0", r"'weight' of .*train.csv' must have a weight above 0"),
+        ("1 0 x", r"train.csv:4: .* 0 to 1e\+30. Received: 'x'"),
+        ("1 0 1e39", r"train.csv:4: .* Received: '1e39'"),  # Not in float32.
+        ("0 1e-60 0", r"'weight' of .*train.csv' must have a weight above 0"),
     ],
 )
 def test_weight_that_is_negative_or_no_number_is_an_error(
