@@ -50,12 +50,13 @@ def test_columns_of_pairs_are_detected(tmp_path):
         "names.csv": "id,query,negative_2,positive,negative\n"
         "7,a,x,b,\n8,c,y,d,z\n",
         "order.csv": "id,one,two\nx,a,b\ny,c,d\n",
-        "keys.jsonl": '{"anchor": "a", "positive": "b", "n": 1}\n'
+        "keys.jsonl": '{"anchor": "a a", "positive": "b b", "n": 1}\n'
         '{"anchor": "c", "positive": "d", "n": 2}\n',
         "none.tsv": "a\tb\na\tc\nc\td\n",
     }
     expected = {
         "names.csv": {("a", "b", "x", ""), ("c", "d", "y", "z")},
+        "keys.jsonl": {("a a", "b b"), ("c", "d")},
         "none.tsv": {("a", "b"), ("a", "c"), ("c", "d")},
     }
     for name, text in cases.items():
@@ -64,7 +65,7 @@ def test_columns_of_pairs_are_detected(tmp_path):
         assert found == expected.get(name, {("a", "b"), ("c", "d")}), name
         assert task.num_texts == (4 if name == "names.csv" else 2)
         assert (task.loss, task.main_metric) == ("ranking", "ndcg@10")
-        assert options.max_seq_length == 8  # Of one text, not of the pair.
+        assert options.max_seq_length == 6  # Of one text, not of the pair.
 
 
 @pytest.mark.parametrize("header", [",q,p,near", "id,query,positive,near"])
