@@ -4,7 +4,7 @@ import pytest
 from support import ROOT, tiny
 from support.processes import run_python
 
-from official_bert.tasks.text import TextTask
+from official_bert.tasks.classification import ClassificationTask
 
 COMMANDS = [*sorted(ROOT.glob("*.py")), *sorted((ROOT / "data").glob("*.py"))]
 
@@ -79,7 +79,7 @@ def test_errors_in_the_data_do_not_wait_for_tensorflow(
     (tmp_path / "tags.txt").write_text("Ada B-X\nsees O\n\nBob B-X\n")
     (tmp_path / "bad.txt").write_text("Ada B-X\nsees\n")
     (tmp_path / "bad.jsonl").write_text('"good"\n7\n')
-    task = TextTask(task_type="classification", labels=("no", "yes"))
+    task = ClassificationTask(labels=("no", "yes"))
     tiny.save_finetuned(tmp_path / "tuned", task)
     done = run_python(
         *("-X", "importtime", str(ROOT / command), *arguments),

@@ -66,6 +66,14 @@ def matthews(targets: ArrayLike, predictions: ArrayLike) -> dict[str, float]:
     return scores | accuracy(targets, predictions)
 
 
+# The metrics of a classifier: {name: (function, the key of its main result)}.
+METRICS = {
+    "accuracy": (accuracy, "accuracy"),
+    "accuracy_and_f1": (accuracy_and_f1, "f1"),
+    "matthews": (matthews, "matthews_correlation"),
+}
+
+
 def per_class(
     targets: ArrayLike, predictions: ArrayLike, labels: Sequence[str]
 ) -> dict[str, Any]:

@@ -21,17 +21,19 @@ from official_bert.tasks import (
     xnli,
 )
 from official_bert.tasks.choice import ChoiceTask
+from official_bert.tasks.classification import ClassificationTask
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.embedding import EmbeddingTask
 from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.task import Task
 from official_bert.tasks.text import TextTask
+from official_bert.tasks.text_types import TextKind
 
 # {`kind` in `task.json`: the class of the task}.
 KINDS: dict[str, type[Task]] = {
     task.kind: task
-    for task in (TextTask, ChoiceTask, TaggingTask, SquadTask, EmbeddingTask)
+    for task in (TextKind, ChoiceTask, TaggingTask, SquadTask, EmbeddingTask)
 }
 
 # {value of `--task_name`: the function that makes the task}.
@@ -72,6 +74,7 @@ def get(options: RunClassifier, rows: Sequence[Row] = ()) -> Task:
     if isinstance(task, TextTask):
         metric = options.best_metric or task.best_metric
         task = dataclasses.replace(task, best_metric=metric)
+    if isinstance(task, ClassificationTask):
         task = task.with_class_weights(options.class_weights or "none")
     head = PoolingHead(options.feature_layers, options.bilstm_units)
     return dataclasses.replace(task, pooling_head=head)

@@ -16,6 +16,8 @@ from official_bert.io import files, tables
 from official_bert.io.rows import Row
 from official_bert.options import RunClassifier
 from official_bert.tasks import detection
+from official_bert.tasks.classification import ClassificationTask
+from official_bert.tasks.regression import RegressionTask
 from official_bert.tasks.task import DataSet, predictions_table
 from official_bert.tasks.text import TextExample, TextTask
 
@@ -55,7 +57,7 @@ class GlueTask(NamedTuple):
     train: Layout  # Layout of training and development sets.
     test: Layout  # Layout of test sets.
     submission: str  # The name of the file to submit, without `.tsv`.
-    metric: str = "accuracy"  # A metric of `text.TextTask`.
+    metric: str = "accuracy"  # A key of `classification.METRICS`.
     files: Mapping[str, str] = _FILES  # Mismatched sets may be missing.
 
 
@@ -118,8 +120,8 @@ def make_task(name: str, data_dir: str) -> TextTask:
 def task_on(data: "GlueData") -> TextTask:
     """Returns the task of a GLUE data set, or of XNLI."""
     row = data.row
-    return TextTask(
-        task_type="classification" if row.labels else "regression",
+    task = ClassificationTask if row.labels else RegressionTask
+    return task(
         labels=tuple(row.labels),
         metric=row.metric,
         is_pair=row.test.text_b is not None,

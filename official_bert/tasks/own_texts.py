@@ -23,6 +23,7 @@ from official_bert.tasks.held_out import choose_held_out
 from official_bert.tasks.own_data import OwnData, known_labels, trained_task
 from official_bert.tasks.task import WrongAnswer, shuffle_examples
 from official_bert.tasks.text import TextColumns, TextExample, TextTask
+from official_bert.tasks.text_types import TYPES
 
 _FOR_SEVERAL = (
     ". If texts can have several labels or none, use --task_type=multilabel, "
@@ -100,8 +101,7 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> TextTask:
         )
     mean, deviation = data.target_scale() if is_regression else (0.0, 1.0)
     names = options.text_columns
-    return TextTask(
-        task_type=options.task_type,
+    return TYPES[options.task_type](
         labels=data.labels or (),
         target_mean=mean,
         target_deviation=deviation,

@@ -21,7 +21,7 @@ from official_bert.runs import checkpoints
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.pretrained import ModelFiles
 from official_bert.tasks import task
-from official_bert.tasks.text import TextTask
+from official_bert.tasks.regression import RegressionTask
 from official_bert.tokenization import Tokenizer
 from official_bert.training import evaluate, loop, output_layer
 
@@ -305,7 +305,7 @@ def test_output_layer_is_loaded_only_for_targets_in_the_same_unit(
     described = {"kind": "text", "labels": [], **trained}
     (tmp_path / "task.json").write_text(json.dumps(described))
     model_files = ModelFiles("", "", f"{tmp_path}/model.ckpt-1", True)
-    regression = TextTask(task_type="regression", labels=(), **task_scale)
+    regression = RegressionTask(labels=(), **task_scale)
     # The output layer of a classifier has another shape.
     is_other = trained not in (task_scale, CLASSIFIER)
     left_out = output_layer.weights_to_initialize(regression, model_files)

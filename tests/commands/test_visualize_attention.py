@@ -9,7 +9,7 @@ from official_bert.errors import InputError
 from official_bert.inference import attention_page, context_page
 from official_bert.inference.trained_models import MASK, load_encoder
 from official_bert.options import VisualizeAttention
-from official_bert.tasks.text import TextTask
+from official_bert.tasks.classification import ClassificationTask
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +25,7 @@ def folder(tmp_path_factory):
     # Training also stores moments.
     moments = {"bert/pooler/dense/bias/adam_m": np.zeros(3, np.float32)}
     tiny.save_pretrained(folder / "pretrained", CONFIG, 5, **moments)
-    task = TextTask(task_type="classification", labels=("no", "yes"))
+    task = ClassificationTask(labels=("no", "yes"))
     tiny.save_finetuned(folder / "tuned", task, CONFIG)
     (folder / "cats.txt").write_text(SENTENCES)
     word = {"text_a": None, "text_b": None, "word": "cat"}

@@ -27,7 +27,7 @@ from official_bert.tasks.squad.decoding import DecodingOptions
 from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.task import FinetunedModel
-from official_bert.tasks.text import TextTask
+from official_bert.tasks.text_types import TYPES
 from official_bert.tokenization import Tokenizer
 
 CLIENT = pathlib.Path(__file__).parents[1] / "support" / "ask_served.py"
@@ -88,8 +88,7 @@ CHOICES = [[b, a, f"{b} the {a}"] for a, b in zip(A, B, strict=True)]
 
 
 def text_case(task_type, labels, *long_documents, **others):
-    task = TextTask(
-        task_type=task_type,
+    task = TYPES[task_type](
         labels=labels,
         long_documents=LongDocuments(*long_documents),
         **others,

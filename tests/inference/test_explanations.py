@@ -20,11 +20,12 @@ from official_bert.modeling.finetuning_models import build_model
 from official_bert.sources.heads import PoolingHead
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks.regression import RegressionTask
 from official_bert.tasks.squad.decoding import DecodingOptions
 from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.task import FinetunedModel, Task
-from official_bert.tasks.text import TextTask
+from official_bert.tasks.text_types import TYPES
 from tools.golden import captum_process
 
 GOLDEN = json.loads((recorded.EXTRACT / "captum.json").read_text())
@@ -42,7 +43,7 @@ def tokenizer(tmp_path_factory):
 
 def text_task(task_type="classification", **fields):
     labels = () if task_type == "regression" else ("no", "maybe", "yes")
-    return TextTask(task_type=task_type, labels=labels, **fields)
+    return TYPES[task_type](labels=labels, **fields)
 
 
 def choice_task():
@@ -269,8 +270,8 @@ def test_captum_computes_the_recorded_attributions(converted):
 def test_unsupported_methods_and_models_are_errors(tokenizer):
     with pytest.raises(InputError, match=r"`explain` must be .*'lime'"):
         make_predictor(text_task(), tokenizer, "lime")
-    vectors = type("Vectors", (TextTask,), {"outputs": Task.outputs})
-    task = vectors(task_type="regression", labels=())
+    vectors = type("Vectors", (RegressionTask,), {"outputs": Task.outputs})
+    task = vectors(labels=())
     with pytest.raises(InputError, match="does not support a model for text"):
         make_predictor(task, tokenizer, "occlusion")
     fixed = text_task(pooling_head=PoolingHead("last"))

@@ -23,11 +23,13 @@ from official_bert.options import ConvertCheckpoint, ExtractFeatures, Predict
 from official_bert.sources.heads import PoolingHead
 from official_bert.tasks.calibration import Calibration
 from official_bert.tasks.choice import ChoiceTask
+from official_bert.tasks.classification import ClassificationTask
 from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks.multilabel import MultilabelTask
+from official_bert.tasks.regression import RegressionTask
 from official_bert.tasks.squad.decoding import DecodingOptions
 from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
-from official_bert.tasks.text import TextTask
 
 pytest.importorskip("openvino", reason="needs the extra openvino")
 pytestmark = pytest.mark.slow
@@ -39,24 +41,21 @@ ANSWERS = DecodingOptions(version_2_with_negative=True)
 # {name: (task, items)}; the model reads 16 tokens.
 CASES = {
     "classification": (
-        TextTask(
-            task_type="classification",
+        ClassificationTask(
             labels=("no", "yes", "ja"),
             calibration=Calibration(2.5),
         ),
         PAIRS,
     ),
     "windows": (
-        TextTask(
-            task_type="multilabel",
+        MultilabelTask(
             labels=("no", "yes"),
             long_documents=LongDocuments("windows"),
         ),
         TEXTS,
     ),
     "regression": (
-        TextTask(
-            task_type="regression",
+        RegressionTask(
             labels=(),
             target_mean=7.0,
             target_deviation=2.5,

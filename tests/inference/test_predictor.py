@@ -16,11 +16,12 @@ from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
 from official_bert.io.frames import rows_of
 from official_bert.modeling.finetuning_models import build_model
+from official_bert.tasks.classification import ClassificationTask
 from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks.multilabel import MultilabelTask
 from official_bert.tasks.squad.decoding import DecodingOptions
 from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.task import FinetunedModel
-from official_bert.tasks.text import TextTask
 
 
 def sentences(number, seed):
@@ -46,7 +47,7 @@ def trained(tmp_path_factory):
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     """The run directory of a model with random weights."""
-    task = TextTask(task_type="classification", labels=("no", "yes"))
+    task = ClassificationTask(labels=("no", "yes"))
     return tiny.save_finetuned(tmp_path_factory.mktemp("saved") / "out", task)
 
 
@@ -58,7 +59,7 @@ def tokenizer(tmp_path_factory):
 @pytest.fixture(scope="module")
 def predictor(tokenizer):
     """A predictor of two classes."""
-    task = TextTask(task_type="classification", labels=("no", "yes"))
+    task = ClassificationTask(labels=("no", "yes"))
     return make_predictor(task, tokenizer, batch_size=4)
 
 
@@ -71,7 +72,7 @@ def make_predictor(task, tokenizer, **changes):
 
 
 def test_outputs_that_are_not_finite_are_an_error(tokenizer):
-    task = TextTask(task_type="classification", labels=("no", "yes"))
+    task = ClassificationTask(labels=("no", "yes"))
 
     def diverged(batch):
         return [np.full((len(batch["input_ids"]), 2), np.nan, np.float32)]
@@ -137,7 +138,7 @@ def test_frame_adds_the_label_and_its_probability(predictor, kind, caplog):
 
 
 def test_frame_has_all_parts_of_the_answers_of_other_tasks(tokenizer):
-    task = TextTask(task_type="multilabel", labels=("no", "yes"))
+    task = MultilabelTask(labels=("no", "yes"))
     predictor = make_predictor(task, tokenizer)
     found = predictor.frame(polars.DataFrame({"text": ["good", "bad dog"]}))
     answers = predictor(["good", "bad dog"])
@@ -177,7 +178,7 @@ def test_batch_of_few_items_is_small(tokenizer):
         sizes.append(len(batch["input_ids"]))
         return [np.zeros([sizes[-1], 2], np.float32)]
 
-    task = TextTask(task_type="classification", labels=("no", "yes"))
+    task = ClassificationTask(labels=("no", "yes"))
     finetuned = FinetunedModel(task, None, tokenizer, 16)
     predictor = Predictor(finetuned, batch_size=12, engine=engine)
     for number in (1, 3, 9, 20):
@@ -188,8 +189,7 @@ def test_batch_of_few_items_is_small(tokenizer):
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["truncate_tail", "windows"])
 def test_warning_says_once_that_texts_are_truncated(tokenizer, caplog, mode):
-    task = TextTask(
-        task_type="classification",
+    task = ClassificationTask(
         labels=("no", "yes"),
         long_documents=LongDocuments(mode),
     )

@@ -15,8 +15,8 @@ from support import tiny
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
 from official_bert.options import Serve
+from official_bert.tasks.classification import ClassificationTask
 from official_bert.tasks.task import FinetunedModel
-from official_bert.tasks.text import TextTask
 
 server = pytest.importorskip(
     "official_bert.inference.server", reason="needs the extra server"
@@ -38,9 +38,7 @@ class Engine:
 
 @pytest.fixture(scope="module")
 def predictor(tmp_path_factory):
-    task = TextTask(
-        task_type="classification", labels=("no", "yes"), is_pair=False
-    )
+    task = ClassificationTask(labels=("no", "yes"), is_pair=False)
     tokenizer = tiny.tokenizer(tmp_path_factory.mktemp("model"))
     return Predictor(FinetunedModel(task, None, tokenizer, 16), engine=Engine())
 

@@ -23,16 +23,17 @@ from official_bert.io import processes
 from official_bert.modeling.layers import Dropout
 from official_bert.options import RunClassifier, RunSquad
 from official_bert.tasks.choice import ChoiceTask
+from official_bert.tasks.classification import ClassificationTask
 from official_bert.tasks.conll import Sentence
 from official_bert.tasks.embedding import EmbeddingExample, EmbeddingTask
+from official_bert.tasks.regression import RegressionTask
 from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
-from official_bert.tasks.text import TextTask
 
 TEXTS = [*dict.fromkeys(tiny.texts(60, 0, longest=6))]
 LABELS = {text: "yes" if "good" in text else "no" for text in TEXTS[:30]}
-CLASSES = TextTask(task_type="classification", labels=("yes", "no"))
-NUMBERS = TextTask(task_type="regression", labels=(), target_deviation=3.0)
+CLASSES = ClassificationTask(labels=("yes", "no"))
+NUMBERS = RegressionTask(labels=(), target_deviation=3.0)
 TAGS = TaggingTask(labels=("O", "B-X"))
 SPANS = SquadTask(doc_stride=9, max_query_length=5)
 # {kind: the task, its data and other flags}; {} is the folder.
@@ -516,15 +517,13 @@ def test_student_of_vectors_learns_each_text_once(tmp_path):
     [
         (NUMBERS, [], "its `task_type` .*'classification'.*: 'regression'"),
         (
-            TextTask(task_type="classification", labels=("yes", "other")),
+            ClassificationTask(labels=("yes", "other")),
             [],
             r"`labels` .*\['no', 'yes'\]. Received: \['other', 'yes'\]",
         ),
         (ChoiceTask(num_choices=2), [], "its `kind` .* 'text'.*: 'choice'"),
         (
-            TextTask(
-                task_type="classification", labels=("yes", "no"), is_pair=True
-            ),
+            ClassificationTask(labels=("yes", "no"), is_pair=True),
             [],
             "its `is_pair` must be .* False. Received: True",
         ),

@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from official_bert.inference.predictor import Predictor
-from official_bert.tasks.text import TextColumns, TextTask
+from official_bert.tasks.text import TextColumns
+from official_bert.tasks.text_types import TYPES
 from support import tiny
 
 
@@ -40,8 +41,7 @@ def save_own_model(
     folder, *columns, task_type="classification", has_header=True
 ):
     """Saves a model for a user's own tables; returns its run directory."""
-    task = TextTask(
-        task_type=task_type,
+    task = TYPES[task_type](
         labels=() if task_type == "regression" else ("no", "yes"),
         is_pair=len(columns) == 2,
         columns=TextColumns(columns, has_header),

@@ -12,7 +12,7 @@ from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import RunClassifier
 from official_bert.runs import checkpoints
 from official_bert.sources import task_file
-from official_bert.tasks.text import TextTask
+from official_bert.tasks.classification import ClassificationTask
 from official_bert.tokenization import Tokenizer
 from support import SPECIAL, command_lines, recorded, write_vocab
 
@@ -128,7 +128,7 @@ def save_pretrained(folder, config, seed, **others):
 
 def save_both(folder):
     """Writes the run directories `tuned` and `pretrained`; returns `folder`."""
-    task = TextTask(task_type="classification", labels=("no", "yes"))
+    task = ClassificationTask(labels=("no", "yes"))
     save_finetuned(folder / "tuned", task)
     save_pretrained(folder / "pretrained", SMALL, 5)
     return folder

@@ -17,7 +17,8 @@ from official_bert.runs.directory import RunDirectory
 from official_bert.runs.record import RunRecord
 from official_bert.tasks import calibration
 from official_bert.tasks.calibration import Calibration
-from official_bert.tasks.text import TextColumns, TextTask
+from official_bert.tasks.text import TextColumns
+from official_bert.tasks.text_types import TYPES
 
 
 def drawn(num_examples, num_classes, temperature, seed=0):
@@ -181,9 +182,7 @@ def save(folder, task_type="classification"):
 
     Returns the probabilities of all texts, and whether their label is "yes".
     """
-    task = TextTask(
-        task_type=task_type, labels=NAMES, columns=TextColumns(("text",))
-    )
+    task = TYPES[task_type](labels=NAMES, columns=TextColumns(("text",)))
     output = tiny.save_finetuned(folder / "out", task)
     scores = np.float32(probabilities(Predictor.from_dir(output)(TEXTS)))
     columns = scores.T if task_type == "multilabel" else scores.T[1:]

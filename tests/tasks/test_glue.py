@@ -9,7 +9,8 @@ from support import recorded_texts, unpack
 from official_bert.errors import InputError
 from official_bert.inputs import padding
 from official_bert.tasks import glue
-from official_bert.tasks.text import TextExample, TextTask
+from official_bert.tasks.classification import ClassificationTask
+from official_bert.tasks.text import TextExample
 from official_bert.tokenization import Tokenizer
 
 
@@ -44,7 +45,7 @@ def test_odd_pairs_equal_the_original(golden, vocab_files, case):
     [expected] = [r for n, ok, r in json.loads(text) if (n, ok) == (case, "ok")]
     tokenizer = Tokenizer(vocab_files["uncased"], True)
     text_a, text_b, length = ODD_PAIRS[case]
-    task = TextTask(task_type="classification", labels=("0", "1"))
+    task = ClassificationTask(labels=("0", "1"))
     example = TextExample("dev-0", text_a, text_b, "0")
     [(_, row)] = task.feature_rows([example], tokenizer, length)
     schema = task.schema(length)

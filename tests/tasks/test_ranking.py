@@ -12,7 +12,9 @@ from official_bert import tasks
 from official_bert.commands import run_classifier
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
-from official_bert.tasks.text import TextExample, TextTask
+from official_bert.tasks.multilabel import MultilabelTask
+from official_bert.tasks.text import TextExample
+from official_bert.tasks.text_types import TYPES
 
 PAIRS = {"text_a_column": "query", "text_b_column": "document"}
 GROUPED = PAIRS | {"group_column": "query"}
@@ -45,7 +47,7 @@ def make(folder, **flags):
 def test_relevance_grows_with_the_label_and_metrics_rank_by_it(
     task_type, labels, answers, scores
 ):
-    task = TextTask(task_type=task_type, labels=labels)
+    task = TYPES[task_type](labels=labels)
     answers = [np.array(answer) for answer in answers]
     np.testing.assert_allclose(task.relevance(answers), scores)
     gains = [1, len(labels) - 1 if labels else 3]
@@ -193,7 +195,7 @@ def test_ranking_needs_a_model_of_pairs_and_a_list_of_documents(
         predictor.rank("cat", ["good"], 0)
     with pytest.raises(InputError, match=r"documents\[1\]: must be"):
         predictor.rank("cat", ["good", None])
-    task = TextTask(task_type="multilabel", labels=("a", "b"))
+    task = MultilabelTask(labels=("a", "b"))
     other = Predictor.from_dir(tiny.save_finetuned(tmp_path / "m", task))
     with pytest.raises(InputError, match="`rank` needs a model for"):
         other.rank("cat", ["good"])

@@ -6,18 +6,20 @@ import pytest
 from scipy import special
 from support import tiny
 
+from official_bert.tasks.classification import ClassificationTask
 from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks.multilabel import MultilabelTask
+from official_bert.tasks.regression import RegressionTask
 from official_bert.tasks.task import ExampleFeature, RowFeatures
-from official_bert.tasks.text import TextExample, TextTask
+from official_bert.tasks.text import TextExample
 
-CLASSES = TextTask(task_type="classification", labels=("no", "yes", "maybe"))
-TOPICS = TextTask(task_type="multilabel", labels=("sun", "rain", "wind"))
-SCORE = TextTask(task_type="regression", labels=())
+CLASSES = ClassificationTask(labels=("no", "yes", "maybe"))
+TOPICS = MultilabelTask(labels=("sun", "rain", "wind"))
+SCORE = RegressionTask(labels=())
 
 
 def windowed(pooling="mean"):
-    return TextTask(
-        task_type="classification",
+    return ClassificationTask(
         labels=("no", "yes"),
         long_documents=LongDocuments("windows", 0, pooling),
     )

@@ -15,7 +15,7 @@ from support.run_outputs import (
 )
 
 from official_bert.modeling.layers import Dropout
-from official_bert.tasks.text import TextTask
+from official_bert.tasks.classification import ClassificationTask
 
 pytestmark = pytest.mark.slow
 
@@ -147,7 +147,7 @@ def test_fine_tuning_on_two_replicas_ends_with_the_weights_of_one_device(
     (tmp_path / "bert_config.json").write_text(json.dumps(config))
     flags = {"do_train": True, "learning_rate": 1e-3}
     if variant == "teacher":  # With another vocabulary.
-        task = TextTask(task_type="classification", labels=("1", "0"))
+        task = ClassificationTask(labels=("1", "0"))
         flags["teacher"] = tiny.save_finetuned(tmp_path / "teacher", task)
         flags |= {"distill_alpha": 0.7, "distill_temperature": 3.0}
     if variant == "weights":

@@ -12,8 +12,8 @@ from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.pretraining_data import instance_packing
+from official_bert.tasks.classification import ClassificationTask
 from official_bert.tasks.squad.task import SquadTask
-from official_bert.tasks.text import TextTask
 from official_bert.training import objectives
 from official_bert.training.step import TrainingStep
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 PRETRAINING = np.load(recorded.EXTRACT / "model.npz")
 FINETUNING = np.load(recorded.EXTRACT / "finetuning.npz")
 TASKS = {
-    "classifier": TextTask(task_type="classification", labels=("a", "b", "c")),
+    "classifier": ClassificationTask(labels=("a", "b", "c")),
     "squad": SquadTask(),
 }
 PRETRAINING_SCHEDULE = LinearWarmupDecay(0.002, 50, 10)

@@ -10,12 +10,13 @@ from official_bert.tasks.conll import Sentence
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.tagging import TaggingTask, Tags
-from official_bert.tasks.text import TextExample, TextTask
+from official_bert.tasks.text import TextExample
+from official_bert.tasks.text_types import TYPES
 from official_bert.training import loop, reporting
 
 
 def text_task(task_type="classification", labels=("a", "b"), **others):
-    return TextTask(task_type=task_type, labels=labels, **others)
+    return TYPES[task_type](labels=labels, **others)
 
 
 def texts(*labels):

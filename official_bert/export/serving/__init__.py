@@ -20,9 +20,11 @@ from official_bert.export.quantization import Quantization
 from official_bert.export.serving import tflite
 from official_bert.export.serving.signatures import (
     ChoiceSignatures,
+    ClassificationSignatures,
     EmbeddingSignatures,
+    MultilabelSignatures,
+    RegressionSignatures,
     TaskSignatures,
-    TextSignatures,
 )
 from official_bert.export.serving.squad_signatures import SquadSignatures
 from official_bert.export.serving.tagging_signatures import TaggingSignatures
@@ -34,7 +36,9 @@ from official_bert.tasks.task import FinetunedModel, Task
 # {`serving` of a task: its signatures}.
 SIGNATURES: dict[str, type[TaskSignatures]] = {
     "logits": TaskSignatures,
-    "text": TextSignatures,
+    "classification": ClassificationSignatures,
+    "multilabel": MultilabelSignatures,
+    "regression": RegressionSignatures,
     "choice": ChoiceSignatures,
     "embedding": EmbeddingSignatures,
     "tagging": TaggingSignatures,

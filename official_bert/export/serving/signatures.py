@@ -140,39 +140,12 @@ def strings(name: str) -> tf.TensorSpec:
 class TextSignatures(TaskSignatures):
     """Signatures of a `tasks.text.TextTask`.
 
-    Outputs for each text or pair:
-        score: [B], in regression; otherwise the following.
-        classes: [B, C], the names of the classes.
-        probabilities: [B, C].
-        label: [B], the most probable class, in classification.
-        labels: [B, C], in multi-label classification: the classes whose
-            probability reaches their threshold, then "".
+    For each text or pair, classifiers return the names of the `classes`,
+    [B, C], their `probabilities`, [B, C], and the prediction.
     """
 
-    def logits(self, *inputs: Any) -> Any:
-        """Runs the model; in regression, undoes the target scaling."""
-        return self.task.unscale(super().logits(*inputs))
-
-    def _outputs(self, logits: Any) -> Tensors:
-        if self.task.task_type == "regression":
-            is_sigmoid = self.task.activation == "sigmoid"
-            scores = tf.sigmoid(logits) if is_sigmoid else logits
-            return {"score": scores[:, 0]}
-        names = tf.constant(self.task.labels)
-        classes = tf.broadcast_to(names, tf.shape(logits))
-        if self.task.task_type == "multilabel":
-            probabilities = tf.sigmoid(logits)
-            is_chosen = probabilities >= tf.constant(
-                self.task.thresholds, tf.float32
-            )
-            chosen = tf.ragged.boolean_mask(classes, is_chosen)
-            answer = {"labels": chosen.to_tensor("", shape=classes.shape)}
-        else:
-            temperature = self.task.calibration.temperature
-            probabilities = tf.nn.softmax(logits / temperature)
-            best = tf.argmax(probabilities, axis=1)
-            answer = {"label": tf.gather(names, best)}
-        return {**answer, "classes": classes, "probabilities": probabilities}
+    def _classes(self, logits: Any) -> Any:
+        return tf.broadcast_to(tf.constant(self.task.labels), tf.shape(logits))
 
     def from_pairs(self, text_a: Any, text_b: Any) -> Tensors:
         """`serving_default`: strings [B]; `text_b` is "" for single texts."""
@@ -182,8 +155,8 @@ class TextSignatures(TaskSignatures):
             ids_a, ids_b, self.max_seq_length, long_documents
         )
         inputs = self.features(ids_a, ids_b)
-        num_classes = max(1, len(self.task.labels))
-        logits = self.logits_in_blocks(inputs, [None, num_classes])
+        num_outputs = self.task.head.num_outputs
+        logits = self.logits_in_blocks(inputs, [None, num_outputs])
         if long_documents.mode == "windows":
             is_max = long_documents.pooling == "max"
             pool = tf.math.segment_max if is_max else tf.math.segment_mean
@@ -200,6 +173,50 @@ class TextSignatures(TaskSignatures):
             "serving_default": signature(self.from_pairs, *pair),
             "text": signature(self.from_texts, strings("text")),
         }
+
+
+class ClassificationSignatures(TextSignatures):
+    """The prediction is `label`, [B]: the most probable class."""
+
+    def _outputs(self, logits: Any) -> Tensors:
+        temperature = self.task.calibration.temperature
+        probabilities = tf.nn.softmax(logits / temperature)
+        best = tf.argmax(probabilities, axis=1)
+        return {
+            "label": tf.gather(tf.constant(self.task.labels), best),
+            "classes": self._classes(logits),
+            "probabilities": probabilities,
+        }
+
+
+class MultilabelSignatures(TextSignatures):
+    """The prediction is `labels`, [B, C].
+
+    These are the classes whose probability reaches their threshold, then "".
+    """
+
+    def _outputs(self, logits: Any) -> Tensors:
+        classes, probabilities = self._classes(logits), tf.sigmoid(logits)
+        thresholds = tf.constant(self.task.thresholds, tf.float32)
+        chosen = tf.ragged.boolean_mask(classes, probabilities >= thresholds)
+        return {
+            "labels": chosen.to_tensor("", shape=classes.shape),
+            "classes": classes,
+            "probabilities": probabilities,
+        }
+
+
+class RegressionSignatures(TextSignatures):
+    """The output is `score`, [B]."""
+
+    def logits(self, *inputs: Any) -> Any:
+        """Runs the model, and undoes the target scaling."""
+        return self.task.unscale(super().logits(*inputs))
+
+    def _outputs(self, logits: Any) -> Tensors:
+        is_sigmoid = self.task.activation == "sigmoid"
+        scores = tf.sigmoid(logits) if is_sigmoid else logits
+        return {"score": scores[:, 0]}
 
 
 class EmbeddingSignatures(TaskSignatures):

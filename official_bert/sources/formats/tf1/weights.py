@@ -16,7 +16,7 @@ from official_bert.sources import checkpoint_paths, heads, task_file
 from official_bert.sources.formats import Source
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.model import Arrays, Description, Model, Names
-from official_bert.tasks.text import problem_type
+from official_bert.tasks.text_types import problem_type
 from official_bert.tokenization.settings import TokenizerSettings
 
 # `loading.read_embedding` reads the layer of sentence embeddings.
