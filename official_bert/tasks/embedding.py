@@ -537,6 +537,3 @@ class OwnPairs(OwnTexts):
 
     def _label_cells(self, label: Any) -> dict[str, Any]:
         return {}  # The scores are cells of the row.
-
-    def errors_table(self, wrong: Any) -> str:
-        return ""

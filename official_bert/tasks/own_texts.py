@@ -119,6 +119,11 @@ def _is_missing(cell: Any) -> bool:
     return text == "None" or text.lower() in _MISSING
 
 
+def _names(label: str | Sequence[str]) -> Sequence[str]:
+    """Returns the names in a label: itself, or those of several."""
+    return [label] if isinstance(label, str) else label
+
+
 def _in_order(labels: Collection[str]) -> tuple[str, ...]:
     """Returns sorted labels; if all are numbers, by their values."""
     numbers = {label: to_number(label) for label in labels}
@@ -150,10 +155,7 @@ class OwnTexts(OwnData):
         data = dataclasses.replace(self, labels=labels)
         examples = data.examples(rows, "train")
         if self.labels is None:
-            all_labels = [example.label for example in examples]
-            if self.options.task_type == "multilabel":
-                all_labels = [*itertools.chain(*all_labels)]
-            found = _in_order({*all_labels})
+            found = _in_order({n for e in examples for n in _names(e.label)})
             self._require_several(found)
             labels = labels or found
         self._check_texts(examples, labels or ())
@@ -373,7 +375,7 @@ class OwnTexts(OwnData):
     def _label_cells(self, label: Any) -> dict[str, Any]:
         if len(self.label_columns) == 1:
             return {self.options.label_column: label}
-        has = {label} if isinstance(label, str) else {*label}
+        has = _names(label)
         bits = [int(name in has) for name in self._vector_labels]
         return dict(zip(self.label_columns, bits, strict=True))
 
@@ -381,7 +383,7 @@ class OwnTexts(OwnData):
         self, wrong: Iterable[WrongAnswer], probability: str
     ) -> list[Sequence[Any]]:
         options = self.options
-        if options.task_type == "regression":
+        if not self.labels:
             return []
         names = options.text_columns
         id_names = ["file", "line"]
@@ -394,13 +396,13 @@ class OwnTexts(OwnData):
             wrong, key=operator.attrgetter(probability), reverse=is_descending
         ):
             example = answer.example
-            ids, labels = [example.guid], [example.label, answer.prediction]
+            ids = [example.guid]
             if options.id_column is None:
                 split, _, place = example.guid.partition("-")
                 file, _, line = place.rpartition(":")
                 ids = [file or self.path(split), line]
-            if options.task_type == "multilabel":
-                labels = [*map(",".join, labels)]
+            both = (example.label, answer.prediction)
+            labels = [",".join(_names(label)) for label in both]
             texts = example.texts[: len(names)]
             share = f"{getattr(answer, probability):.6f}"
             rows.append((*ids, *labels, share, *texts))

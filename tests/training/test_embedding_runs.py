@@ -88,6 +88,7 @@ def test_matches_of_held_out_texts_are_found(trained):
     assert results["recall@1"] > 0.7
     assert results["ndcg@10"] > 0.85
     assert results["ndcg@10_6"] > 0.5
+    assert not (trained / "dev_errors.csv").exists()
 
 
 @pytest.mark.parametrize(
