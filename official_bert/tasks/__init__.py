@@ -61,6 +61,8 @@ def get(options: RunClassifier, rows: Sequence[Row] = ()) -> Task:
             "your own data."
         )
     if options.task_type == "embedding":
+        # Before the data is read, whose examples have no weights and groups.
+        _check_flags(EmbeddingTask(), options)
         task: Task = embedding.make(options, rows)
     elif options.has_own_texts:
         task = own_texts.make(options, rows)

@@ -32,7 +32,7 @@ def choose_held_out(
         indices = {i for i, fold in enumerate(folds) if fold == number}
     else:
         indices = hold_out(texts, labels, options.dev_share)
-    if not indices:
+    if len(indices) in (0, len(texts)):
         reason = f"each label in {label_column} has only one text"
         if len({*texts}) == 1:
             unit = "query" if options.group_column else "text"

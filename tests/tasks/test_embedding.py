@@ -237,6 +237,17 @@ def test_settings_are_those_of_the_model(tmp_path):
         ),
         ("text\na\nb\n", {"train_batch_size": 1}, "=1 compares no pair with"),
         ("query,positive\na,b\nc,B\n", {}, "have different texts, and diff"),
+        ("query,positive\na,b\na,b\n", {"dev_share": 0.1}, "the same text"),
+        ("text,w\na,1\nb,2\n", {"weight_column": "w"}, "=w is for .* embed"),
+        (
+            "query,positive,id\na,b,1\nc,d,1\n",
+            {
+                "text_a_column": "query",
+                "text_b_column": "positive",
+                "group_column": "id",
+            },
+            "group_column=id is for classification, regression. Received: emb",
+        ),
         ("text\na\nb\n", {"mine_negatives": 1}, "needs pairs without scores"),
         (
             "query,positive\na,b\nc,d\n",
