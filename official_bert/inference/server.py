@@ -172,7 +172,7 @@ class Application:
                 "The body must be UTF-8. Received: byte "
                 f"0x{body[error.start]:02x} at position {error.start}."
             ) from error
-        content = json_files.parse(text, "body")
+        content = json_files.parse(text, "body", has_unique_keys=True)
         instances = isinstance(content, dict) and content.get("instances")
         if not isinstance(instances, list) or len(content) > 1:
             raise InputError(

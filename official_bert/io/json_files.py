@@ -4,7 +4,7 @@ import json
 import math
 import types
 import typing
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 from official_bert.errors import InputError, quoted
@@ -34,14 +34,15 @@ def read(path: str) -> Any:
     return parse(files.read_text(path).removeprefix("\ufeff"), path)
 
 
-def parse(text: str, where: str) -> Any:
+def parse(text: str, where: str, *, has_unique_keys: bool = False) -> Any:
     """Returns the value in a JSON text.
 
-    Raises `InputError` if the text is not valid JSON, or contains a lone
-    surrogate. The message starts with `where`, such as the path of the file.
+    Raises `InputError` if the text is not valid JSON, contains a lone surrogate
+    or, with `has_unique_keys`, an object with a key that occurs twice. The
+    message starts with `where`, such as the path of the file.
     """
     try:
-        return _parse(text)
+        return _parse(text, _decode_unique if has_unique_keys else json.loads)
     except json.JSONDecodeError as error:
         raise InputError(
             f"{where}:{error.lineno}: must be valid JSON. {error.msg} at "
@@ -55,10 +56,10 @@ def parse_line(text: str, where: str) -> Any:
     """Returns the value in one line of JSON lines.
 
     Raises `InputError` if the line is not valid JSON, or contains a lone
-    surrogate. The message starts with `where`: FILE:LINE.
+    surrogate or a key twice. The message starts with `where`: FILE:LINE.
     """
     try:
-        return _parse(text)
+        return _parse(text, _decode_unique)
     except json.JSONDecodeError as error:
         # The first line of an indented file may be "[" or "{".
         is_whole_file = text.lstrip()[:1] == "[" or text.strip() == "{"
@@ -72,8 +73,21 @@ def parse_line(text: str, where: str) -> Any:
         raise InputError(f"{where}: must be a JSON value. {error}.") from error
 
 
-def _parse(text: str) -> Any:
-    value = json.loads(text)
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"It has the key {twice!r} twice")
+    return value
+
+
+# Created once: this takes as long as decoding a line.
+_decode_unique = json.JSONDecoder(object_pairs_hook=_unique).decode
+
+
+def _parse(text: str, decode: Callable[[str], Any]) -> Any:
+    value = decode(text)
     if "\\u" in text:  # UTF-8 itself has no surrogates.
         try:
             json.dumps(value, ensure_ascii=False).encode("utf-8")

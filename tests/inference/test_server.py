@@ -91,6 +91,7 @@ def predict(port, *instances):
         ('{"instances":\n["good"', 400, "body:2: must be valid JSON."),
         ("[" * 100_000, 400, "body: must be valid JSON."),
         ('{"instances": ["\\ud800"]}', 400, "has a lone surrogate"),
+        ('{"instances": [{"text": "a", "text": "b"}]}', 400, "'text' twice"),
         (b'{"instances": ["caf\xe9"]}', 400, "Received: byte 0xe9 at position"),
         ('["good"]', 400, 'must be {"instances": [...]}, with a list'),
         ("{}", 400, 'must be {"instances": [...]}'),

@@ -34,6 +34,14 @@ def test_invalid_file_is_an_error_with_its_line(tmp_path, text, message):
         json_files.read_object(str(path))
 
 
+def test_key_that_occurs_twice_is_an_error_in_json_lines():
+    line = '{"a": 1, "b": 2, "a": 3}'
+    with pytest.raises(InputError, match=r"^x:1: .* the key 'a' twice"):
+        json_files.parse_line(line, "x:1")
+    # In other files, such as configs, the last one counts, as in Python.
+    assert json_files.parse(line, "x") == {"a": 3, "b": 2}
+
+
 class Point(NamedTuple):
     x: int
     y: float | None = None
