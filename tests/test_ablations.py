@@ -19,6 +19,7 @@ from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
 from official_bert.options import Predict
 from official_bert.sources.formats.tf1 import checkpoint as tf1
+from official_bert.training import loop
 
 WORDS = [f"w{n}" for n in range(20)]
 VOCAB = [*SPECIAL, *WORDS]
@@ -137,7 +138,9 @@ def test_config_of_the_other_direction_is_an_error(inputs, tmp_path, folder):
 
 @pytest.mark.trains
 @pytest.mark.slow
-def test_left_to_right_model_is_tuned(inputs, left_to_right, tmp_path, caplog):
+def test_left_to_right_model_is_tuned(
+    inputs, left_to_right, tmp_path, caplog, monkeypatch
+):
     """The label depends on the first word, and the last token is pooled."""
     rng = random.Random(1)
     for name, number in (("train", 200), ("dev", 50)):
@@ -168,6 +171,7 @@ def test_left_to_right_model_is_tuned(inputs, left_to_right, tmp_path, caplog):
     answers = predictor([f"{word} w9 w8 w7 w6" for word in WORDS[:4]])
     assert [answer["label"] for answer in answers] == ["0", "1", "0", "1"]
     # Without the flag a model is trained for both directions, with a warning.
+    monkeypatch.setattr(loop, "train", lambda *_: None)
     review_runs.run(inputs, tmp_path / "both", num_train_epochs=0.1, **flags)
     [warning] = [r for r in caplog.records if "is_left_to_right" in r.msg]
     assert warning.levelname == "WARNING"

@@ -15,7 +15,7 @@ import sys
 import pytest
 from support import ROOT, conversions, hub_server
 
-BLOCK = re.compile(r"^(<!-- .* -->\n)?```shell\n(.*?)^```$", re.M | re.S)
+BLOCK = re.compile(r"^(<!-- .* -->\n)?```shell\n([^`]*)^```$", re.M)
 REPOSITORIES = [
     "google/bert_uncased_L-2_H-128_A-2",
     "google-bert/bert-base-uncased",
@@ -95,6 +95,7 @@ def test_command_blocks_run_as_they_are(hub, tmp_path):
         check=False,
     )
     assert process.returncode == 0, process.stderr
+    assert process.stdout.count('"guesses": ') == 1
     assert process.stdout.count('"label": ') == 60
     # The table of the page on CSV files, made after README's run.
     reviews = (tmp_path / "reviews.csv").read_text().splitlines()

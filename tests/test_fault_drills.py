@@ -94,7 +94,7 @@ def start(folder):
 )
 def test_killed_runs_end_like_an_uninterrupted_one(name):
     # Not in this process, which has used TensorFlow and cannot be forked.
-    line = ["-m", "tools.fault_drill", "3", "1", name]
+    line = ["-m", "tools.fault_drill", "2", "1", name]
     row = run_python(*line).stdout.splitlines()[-1]
     counts = re.findall(r"([\d,]+) of ([\d,]+)", row)
     assert len(counts) == 2

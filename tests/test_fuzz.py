@@ -18,6 +18,6 @@ sys.exit("\\n".join([fuzzer.table(), *reports]) if fuzzer.num_faults else 0)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_damaged_inputs_raise_input_errors_and_change_no_file(tmp_path):
     run_python("-c", SCRIPT, cwd=tmp_path)

@@ -59,7 +59,7 @@ def test_csv_notebook_trains_a_model_that_beats_the_baseline(directory):
 
 
 @pytest.mark.trains
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_keras_notebook_trains_and_loads_the_model_it_saved(directory):
     notebook = run_notebooks.run(PARTS["keras_build_fit_save"], directory)
     texts = outputs(notebook)

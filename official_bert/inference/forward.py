@@ -22,6 +22,17 @@ class Outputs(NamedTuple):
     weights: np.ndarray  # float64 [N], the sum of the weights of these losses.
 
 
+def _of_any_size(batch: dict[str, Any]) -> dict[str, tf.TensorSpec]:
+    """Returns the specs of batches of any size and sequence length."""
+    length, specs = batch["input_ids"].shape[-1], {}
+    for name, values in batch.items():
+        shape = [None, *values.shape[1:]]
+        if shape[-1] == length:
+            shape[-1] = None
+        specs[name] = tf.TensorSpec(shape, values.dtype)
+    return specs
+
+
 @dataclasses.dataclass(eq=False)
 class Forward:
     """Computes the logits and losses of features; also an `engines.Engine`.
@@ -42,13 +53,9 @@ class Forward:
     )
 
     def __post_init__(self) -> None:
-        # One trace serves all lengths, except on TPUs, whose programs have
-        # static shapes.
-        is_tpu = isinstance(self.strategy, tf.distribute.TPUStrategy)
         self._compiled = tf.function(
             lambda batch: self.strategy.run(self._on_replica, args=(batch,)),
             autograph=False,
-            reduce_retracing=not is_tpu,
         )
 
     def run(
@@ -76,7 +83,12 @@ class Forward:
     def __call__(self, batch: dict[str, np.ndarray]) -> list[np.ndarray]:
         """Returns logits, loss sums [B] and weight sums [B] of a batch."""
         tensors = {name: tf.constant(values) for name, values in batch.items()}
-        return [self._join_replicas(v) for v in self._compiled(tensors)]
+        compute = self._compiled
+        # One trace serves all sizes, except on TPUs, whose programs have
+        # static shapes.
+        if not isinstance(self.strategy, tf.distribute.TPUStrategy):
+            compute = compute.get_concrete_function(_of_any_size(tensors))
+        return [self._join_replicas(values) for values in compute(tensors)]
 
     def _join_replicas(self, values: Any) -> np.ndarray:
         parts = self.strategy.experimental_local_results(values)

@@ -5,6 +5,7 @@ import shlex
 import typing
 
 import pytest
+import python_english
 from support import chromium, command_lines, conversions, tiny
 
 from official_bert.commands import COMMANDS, demo
@@ -24,8 +25,10 @@ def run_in_this_process(step):
     """Runs a command without importing TensorFlow again."""
     path, *flags = step.command
     name = path.removesuffix(".py")
-    module = f"official_bert.commands.{name}" if name in COMMANDS else name
-    main = importlib.import_module(module.replace("/", ".")).main
+    module = name.removeprefix("data/")
+    if name in COMMANDS:
+        module = f"official_bert.commands.{name}"
+    main = importlib.import_module(module).main
     options_class = typing.get_type_hints(main)["options"]
     main(command_lines.parse(options_class, shlex.join(flags)))
 
@@ -47,7 +50,7 @@ def finished(tmp_path_factory):
         steps = chapters(directory)
         for step in steps["2. Fine-tuning"]:
             if step.command[0] == "run_classifier.py":
-                step.command.append("--num_train_epochs=0.01")
+                step.command.append("--num_train_epochs=0.1")
         return steps
 
     with pytest.MonkeyPatch.context() as patch:
@@ -57,6 +60,9 @@ def finished(tmp_path_factory):
         patch.setattr(demo, "chapters", shorten)
         with patch.context() as while_running:
             while_running.setattr(demo, "run", run_in_this_process)
+            # Fewer sentences: those of the language reference and a package.
+            library = python_english.LIBRARY / "asyncio"
+            while_running.setattr(python_english, "LIBRARY", library)
             demo.main(Demo(output_dir=str(folder / "demo")))
         yield folder / "demo"
 
@@ -71,9 +77,10 @@ def test_finished_steps_are_skipped(finished, capfd):
     assert shown.count("\npython ") == 1
     rows = re.findall(r"^  (.*?) +([\d.]+)%", shown, re.M)
     values = {name: float(value) for name, value in rows}
-    (majority,) = {"always 'correct'", "always 'swapped'"} & {*values}
-    assert values[majority] == pytest.approx(50, abs=0.2)
-    assert 3 < values["always 'the'"] < 9
+    majority, most_frequent = [n for n in values if n.startswith("always ")]
+    assert majority in ("always 'correct'", "always 'swapped'")
+    assert values[majority] == pytest.approx(50, abs=0.3)
+    assert 3 < values[most_frequent] < 9
     assert {"from random weights", "after 0 steps", "after 9 steps"} < {*values}
 
 
@@ -87,8 +94,9 @@ def test_page_shows_results_and_attention(finished):
             return [element.text for element in found]
 
         assert texts("#blanks th") == [*demo.BLANKS]
-        names = ("always 'the'", "after 0 steps", "after 9 steps")
-        assert {*texts("#pretraining tbody th")} == {*names}
+        *others, most_frequent = texts("#pretraining tbody th")
+        assert most_frequent.startswith("always ")
+        assert others == ["after 0 steps", "after 9 steps"]
         assert len(texts("#finetuning tbody th")) == 3 + len(demo.SENTENCES)
         for section in ("finetuning", "pretraining"):
             (plot,) = driver.find_elements("css selector", f"#{section} svg")

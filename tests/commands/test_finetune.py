@@ -66,13 +66,18 @@ def file_names(output):
     return {name for name in names if "tfevents" not in name}
 
 
-@pytest.mark.slow
-def test_all_kinds_of_data_give_the_results_of_the_command(folder):
+def write_table(folder):
     path = folder / "reviews.csv"
     with open(path, "w", newline="") as file:
         table = csv.DictWriter(file, ROWS[0])  # Writes None as an empty cell.
         table.writeheader()
         table.writerows(ROWS)
+    return path
+
+
+@pytest.mark.slow
+def test_rows_and_frames_give_the_results_of_the_command(folder):
+    path = write_table(folder)
     given = {"train_file": path, "output_dir": folder / "out", **flags(folder)}
     of_command = {
         name: str(value) if isinstance(value, pathlib.Path) else value
@@ -85,8 +90,7 @@ def test_all_kinds_of_data_give_the_results_of_the_command(folder):
     )
     expected = read_json(folder / "out" / "eval_results.json")
     assert expected["per_class"].keys() == {"4", "5"}
-    kinds = [path, iter(ROWS), PandasFrame(COLUMNS)]
-    for number, data in enumerate(kinds):
+    for number, data in enumerate((PandasFrame(COLUMNS), iter(ROWS))):
         output = folder / f"out{number}"
         predictor = finetune(folder, data, output_dir=output)
         assert predictor.output_dir == str(output)
@@ -120,7 +124,8 @@ assert not os.path.exists(directory)
 @pytest.mark.slow
 def test_temporary_directory_is_removed_with_the_predictor(folder):
     dev = polars.DataFrame(COLUMNS)[:20]
-    predictor = finetune(folder, ROWS, dev_file=dev, dev_share=None)
+    path = write_table(folder)
+    predictor = finetune(folder, path, dev_file=dev, dev_share=None)
     directory = pathlib.Path(predictor.output_dir)
     assert directory.is_relative_to(temporary(folder)[0])
     scores = read_json(directory / "eval_results.json")["per_class"].values()

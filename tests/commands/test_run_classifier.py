@@ -25,11 +25,13 @@ from official_bert.tasks.regression import RegressionTask
 from official_bert.tokenization import Tokenizer
 from official_bert.training import evaluate, loop, output_layer
 
+CONFIG = review_runs.CONFIG | {"num_hidden_layers": 2}
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Data that no test changes."""
-    return review_runs.write(tmp_path_factory.mktemp("reviews"))
+    return review_runs.write(tmp_path_factory.mktemp("reviews"), CONFIG)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +61,7 @@ def scores(output):
 
 
 def random_weights():
-    model = SequenceClassifier(BertConfig.from_dict(review_runs.CONFIG), 2)
+    model = SequenceClassifier(BertConfig.from_dict(CONFIG), 2)
     return {w.path: w.numpy() for w in model.trainable_variables}
 
 

@@ -1,3 +1,4 @@
+import dataclasses
 import pathlib
 
 import numpy as np
@@ -11,12 +12,16 @@ from official_bert.tokenization.settings import TokenizerSettings
 
 pytestmark = pytest.mark.slow
 
+ONE_LAYER = dataclasses.replace(hub_modules.CONFIG, num_hidden_layers=1)
+
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
     """Our model, the module's directory, and what `export` returned."""
     directory = tmp_path_factory.mktemp("encoder")
     model = hub_modules.write_files(directory)
+    config = directory / "tokenizer_config.json"
+    config.write_text('{"strip_accents": false, "do_lower_case": false}')
     return model, *hub_modules.export(directory)
 
 
@@ -129,17 +134,13 @@ def test_module_contains_names_vocabulary_and_casing(exported, module):
     assert written.left_out == [f"cls/seq_relationship/{p}" for p in parts]
 
 
-def test_module_contains_the_settings_of_the_tokenizer(tmp_path):
-    hub_modules.write_files(tmp_path)
-    config = tmp_path / "tokenizer_config.json"
-    config.write_text('{"strip_accents": false, "do_lower_case": false}')
-    path, _ = hub_modules.export(tmp_path)
-    settings = HubEncoder(path).tokenizer.settings
+def test_module_contains_the_settings_of_the_tokenizer(exported):
+    settings = HubEncoder(exported[1]).tokenizer.settings
     assert settings == TokenizerSettings(True, strip_accents=False)
 
 
 def test_checkpoint_may_have_no_heads(tmp_path):
-    hub_modules.write_files(tmp_path, without="cls/")
+    hub_modules.write_files(tmp_path, ONE_LAYER, without="cls/")
     path, written = hub_modules.export(tmp_path)
     assert not written.has_masked_lm
     assert written.left_out == []
@@ -150,7 +151,7 @@ def test_module_has_the_heads_of_the_newest_undamaged_checkpoint(tmp_path):
     """The newest checkpoint is damaged and has no heads, the other has them."""
     prefixes = [str(tmp_path / f"model.ckpt-{step}") for step in (1, 2)]
     for prefix, without in zip(prefixes, ("-", "cls/"), strict=True):
-        hub_modules.write_files(tmp_path, without=without)
+        hub_modules.write_files(tmp_path, ONE_LAYER, without=without)
         for path in tmp_path.glob("bert_model.ckpt.*"):
             path.rename(prefix + path.suffix)
     data = pathlib.Path(f"{prefixes[1]}.data-00000-of-00001")
@@ -165,7 +166,7 @@ def test_module_has_the_heads_of_the_newest_undamaged_checkpoint(tmp_path):
 
 
 def test_missing_weight_is_an_error_and_writes_nothing(tmp_path):
-    hub_modules.write_files(tmp_path, without="bert/pooler/")
+    hub_modules.write_files(tmp_path, ONE_LAYER, without="bert/pooler/")
     before = {path.name for path in tmp_path.iterdir()}
     with pytest.raises(InputError, match="missing: bert/pooler/dense/bias"):
         hub_modules.export(tmp_path)

@@ -1,5 +1,6 @@
 """TF Hub modules as Keras layers: all weights are trained and saved."""
 
+import dataclasses
 import pathlib
 
 import keras
@@ -16,6 +17,7 @@ from official_bert.training import distribution
 
 pytestmark = pytest.mark.slow
 
+CONFIG = dataclasses.replace(hub_modules.CONFIG, num_hidden_layers=1)
 IDS = [[2, 5, 7, 3], [2, 6, 3, 0], [2, 7, 7, 3], [2, 6, 6, 3]]
 MASK = [[1, 1, 1, 1], [1, 1, 1, 0], [1, 1, 1, 1], [1, 1, 1, 1]]
 INPUTS = hub_modules.inputs(IDS, MASK, [[0, 0, 1, 1]] * 4)
@@ -26,7 +28,7 @@ TARGETS = np.array([1.0, -1.0, 1.0, 0.0])
 def path(tmp_path_factory):
     """The module of the files in its parent directory."""
     directory = tmp_path_factory.mktemp("hub")
-    hub_modules.write_files(directory)
+    hub_modules.write_files(directory, CONFIG)
     return hub_modules.export(directory)[0]
 
 

@@ -29,6 +29,7 @@ from official_bert.tasks.embedding import EmbeddingExample, EmbeddingTask
 from official_bert.tasks.regression import RegressionTask
 from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
+from official_bert.training import loop
 
 TEXTS = [*dict.fromkeys(tiny.texts(60, 0, longest=6))]
 LABELS = {text: "yes" if "good" in text else "no" for text in TEXTS[:30]}
@@ -156,6 +157,7 @@ def test_records_have_the_answers_of_the_teacher_in_the_order_of_the_labels(
         pytest.importorskip("openvino")
     else:
         monkeypatch.setattr(teacher, "missing_package", lambda name: name)
+    monkeypatch.setattr(loop, "train", lambda *_: None)
     write(tmp_path)  # With the labels in the other order.
     output = run(tmp_path, f"--unlabeled_file={tmp_path / 'more.csv'}")
     records = read_records(tmp_path, output)
@@ -397,7 +399,7 @@ def test_resumed_and_divided_runs_of_each_kind_have_the_same_weights(
 @pytest.mark.parametrize(
     ("kind", "flag", "num_loaded"),
     [
-        ("classes", "--sweep=distill_alpha=0.1,0.9;seed=1,2", 1),
+        ("classes", "--sweep=distill_alpha=0.1,0.9", 1),
         ("classes", "--folds=2", 3),
         pytest.param("tags", "--folds=2", 3, marks=pytest.mark.nightly),
     ],
@@ -420,8 +422,7 @@ def test_runs_of_a_sweep_share_the_answers_and_folds_do_not(
     assert len([d for d, _ in loaded if d.endswith("teacher")]) == num_loaded
     if "sweep" in flag:
         one, other = (
-            weights(output / f"distill_alpha={share},seed=1")
-            for share in (0.1, 0.9)
+            weights(output / f"distill_alpha={share}") for share in (0.1, 0.9)
         )
         assert any(np.any(one[name] != other[name]) for name in one)
     elif kind == "classes":

@@ -12,7 +12,6 @@ WORDS = ["good", "fine", "nice", "bad", "poor", "sad", "film", "a", "the", "is"]
 CONFIG = recorded.SMALL_CONFIG.to_dict() | {
     "vocab_size": 20,
     "hidden_size": 16,
-    "num_hidden_layers": 2,
     "intermediate_size": 32,
     "max_position_embeddings": 64,
 }
@@ -28,10 +27,10 @@ def sentences(number, seed):
         yield " ".join(words), int(sentiment < 3)
 
 
-def write(folder):
+def write(folder, config=CONFIG):
     """Writes SST-2's files, a vocabulary and a config; returns `folder`."""
     write_vocab(folder, SPECIAL + WORDS)
-    (folder / "bert_config.json").write_text(json.dumps(CONFIG))
+    (folder / "bert_config.json").write_text(json.dumps(config))
     data = folder / "SST-2"
     data.mkdir()
     for split, number in (("train", 160), ("dev", 50)):

@@ -62,6 +62,8 @@ def test_every_choice_has_the_score_of_a_pair_classifier(features):
     pair_classifier.set_weights(model.get_weights())
     forward = Forward(TASK.head, model, max_seq_length=12, batch_size=2)
     outputs = forward.run(features)
+    # One trace serves both lengths.
+    assert forward._compiled.experimental_get_tracing_count() == 1
     logits = np.stack(outputs.logits).astype(float)
     batch = features.batch(range(3), 12, 3)
     inputs = ("input_ids", "input_mask", "segment_ids")

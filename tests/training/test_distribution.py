@@ -2,6 +2,7 @@ import pathlib
 import socket
 import types
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from support import pretraining_runs
@@ -19,6 +20,40 @@ def test_replicas_get_their_shares_in_order():
         for batch in distribution.shard_batches(batches, strategy)
     ]
     assert found == [[[0, 1], [2, 3]], [[4, 5], [6, 7]], [[8, 9], [10, 11]]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "step", "message"),
+    [
+        ({"output_dir": "elsewhere"}, 0, None),
+        ({"learning_rate": 0.02}, 0, r"the same numeric flags \(checksum\)\. "),
+        ({}, 20, r"the same step\. Received: \[0, 20\], one value per device"),
+    ],
+)
+def test_hosts_that_start_differently_are_an_error(
+    tmp_path, monkeypatch, changes, step, message
+):
+    """`test_multi_worker.py` starts real hosts."""
+    gathered = []
+
+    def gather(strategy, numbers):
+        gathered.append(numbers)
+        return np.array(gathered)
+
+    monkeypatch.setattr(distribution, "_gather", gather)
+    strategy = object.__new__(tf.distribute.MultiWorkerMirroredStrategy)
+    options = RunPretraining(**pretraining_runs.flags(tmp_path))
+
+    def start(options, step):
+        state = {"global_step": tf.Variable(step, dtype=tf.int64)}
+        distribution.require_equal_start(strategy, options, 1, state)
+
+    start(options, 0)
+    if not message:
+        start(options.replace(**changes), step)
+        return
+    with pytest.raises(InputError, match=message):
+        start(options.replace(**changes), step)
 
 
 def tpu_options(folder, **flags):
