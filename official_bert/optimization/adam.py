@@ -161,7 +161,10 @@ class AdamWeightDecay:
         """Updates one weight, unless `is_finite` is given and false."""
         rate *= self.rate_scales.get(path, 1.0)
         is_large = weight.shape.num_elements() >= _MIN_SIZE_FOR_XLA
-        compiles = is_large and ":CPU:" in weight.device
+        is_cpu = ":CPU:" in weight.device
+        # A trace uses the moments of the first weight that has this shape, if
+        # they belong to a strategy.
+        compiles = is_large and is_cpu and not tf.distribute.has_strategy()
         update = self._compiled_update if compiles else self._update
 
         def run_update() -> Any:

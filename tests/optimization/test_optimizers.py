@@ -9,10 +9,11 @@ import tensorflow as tf
 from support import recorded
 
 from official_bert.modeling.layers import name_scopes
-from official_bert.optimization import layerwise
+from official_bert.optimization import adam, layerwise
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.lamb import Lamb
 from official_bert.optimization.schedules import LinearWarmupDecay
+from official_bert.training import distribution
 
 # One unit in the last place of the largest weights: float32 from 2 to 4.
 TOLERANCE = 2.4e-7
@@ -173,6 +174,24 @@ def test_optimizer_equals_its_formula_for_gradients_of_any_scale(
         rate = 0.1 * (step / 3 if step < 3 else decayed)
         w = w - rate * update(w, m, v, step + 1)
         np.testing.assert_allclose(weight.numpy(), w, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", ["none", "mirrored"])
+def test_large_weights_of_one_shape_have_their_own_moments(monkeypatch, name):
+    monkeypatch.setattr(adam, "_MIN_SIZE_FOR_XLA", 1)
+    strategy = distribution.get_strategy(name)
+    with strategy.scope():
+        weights = [variable(path, [0.0, 0.0]) for path in "ab"]
+        optimizer = AdamWeightDecay(weights, DECAY, clip_norm=None)
+
+    def update():
+        optimizer.apply([tf.constant([1.0, 2.0]), tf.constant([3.0, 4.0])])
+
+    tf.function(strategy.run, autograph=False)(update)
+    for path, gradient in (("a", [1, 2]), ("b", [3, 4])):
+        m, v = (optimizer.slots[f"{path}/adam_{x}"].numpy() for x in "mv")
+        np.testing.assert_allclose(m, np.multiply(0.1, gradient), rtol=1e-6)
+        np.testing.assert_allclose(v, 0.001 * np.square(gradient), rtol=1e-4)
 
 
 def test_lamb_updates_a_weight_of_zeros_with_a_ratio_of_1():
