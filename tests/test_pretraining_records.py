@@ -174,6 +174,7 @@ def test_masks_change_at_every_step(folder, tmp_path, without_dropout, records):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_learning")
 def test_evaluation_has_the_same_masks_every_time(folder, tmp_path):
     settings = {"do_eval": True, "eval_batch_size": 8}
     output = run(folder, tmp_path, "words", do_train=True, **settings)
@@ -199,6 +200,7 @@ def test_packed_records_train_both_tasks(folder, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_learning")
 def test_left_to_right_models_read_unmasked_records(folder, tmp_path):
     settings = {"left_to_right": True, "do_eval": True}
     output = run(folder, tmp_path, "static", do_train=True, **settings)

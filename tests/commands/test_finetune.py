@@ -76,6 +76,7 @@ def write_table(folder):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_learning")
 def test_rows_and_frames_give_the_results_of_the_command(folder):
     path = write_table(folder)
     given = {"train_file": path, "output_dir": folder / "out", **flags(folder)}
@@ -96,6 +97,8 @@ def test_rows_and_frames_give_the_results_of_the_command(folder):
         assert predictor.output_dir == str(output)
         assert read_json(output / "eval_results.json") == expected
         assert file_names(output) == file_names(folder / "out")
+        records = [d / "train.tf_record" for d in (output, folder / "out")]
+        assert records[0].read_bytes() == records[1].read_bytes()
     [answer] = predictor(["good film"])
     assert answer["label"] in ("4", "5")
     assert type(answer["probabilities"]["4"]) is float
@@ -122,6 +125,7 @@ assert not os.path.exists(directory)
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_learning")
 def test_temporary_directory_is_removed_with_the_predictor(folder):
     dev = polars.DataFrame(COLUMNS)[:20]
     path = write_table(folder)

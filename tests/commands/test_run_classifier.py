@@ -150,6 +150,7 @@ def test_omitted_flags_have_the_values_of_training(folder, trained, copy):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_learning")
 def test_later_commands_use_the_tokenizer_of_training(tmp_path):
     rows = [f"{text}\t{len(text) % 2}" for text in tiny.texts(32, 1, 9)]
     (tmp_path / "train.tsv").write_text("\n".join(["sentence\tlabel", *rows]))
@@ -176,6 +177,7 @@ def test_later_commands_use_the_tokenizer_of_training(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_learning")
 def test_mismatched_set_is_evaluated_only_last(folder, tmp_path, monkeypatch):
     unused = "-\t" * 8
     header = f"{unused}sentence1\tsentence2\tgold_label\n"
@@ -199,6 +201,7 @@ def test_mismatched_set_is_evaluated_only_last(folder, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_learning")
 def test_early_stopping_ends_training_and_evaluates_the_best(folder, caplog):
     caplog.set_level("INFO", logger="absl")
     flags = {"do_train": True, "num_train_epochs": 50.0, "eval_every": 5}
@@ -236,6 +239,7 @@ def test_frozen_weights_do_not_change_and_have_no_slots(folder):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_learning")
 def test_training_in_the_directory_of_the_model_resumes(folder, tmp_path):
     initial = str(tmp_path / "bert_model.ckpt")
     tf1.write(initial, random_weights())
@@ -246,6 +250,7 @@ def test_training_in_the_directory_of_the_model_resumes(folder, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_learning")
 def test_training_starts_from_models_with_other_heads(folder, tmp_path, caplog):
     pretrained = random_weights()
     del pretrained["output_weights"], pretrained["output_bias"]
@@ -272,6 +277,7 @@ def test_training_starts_from_models_with_other_heads(folder, tmp_path, caplog):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("labels", "is_same"), [("01", True), ("10", False)])
+@pytest.mark.usefixtures("without_learning")
 def test_output_layer_is_loaded_only_for_the_same_labels(
     folder, tmp_path, caplog, monkeypatch, labels, is_same
 ):

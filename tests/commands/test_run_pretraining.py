@@ -409,6 +409,7 @@ def test_loss_above_that_of_random_guesses_is_a_warning(copy, folder, caplog):
     assert message in caplog.text
 
 
+@pytest.mark.usefixtures("without_learning")
 def test_init_checkpoint_initializes_weights_but_not_slots(finished, folder):
     """The flag names a checkpoint or a run directory."""
     prefix = str(finished / "model.ckpt-8")
@@ -424,6 +425,7 @@ def test_init_checkpoint_initializes_weights_but_not_slots(finished, folder):
             run(folder, "new", do_eval=True, **flags)
 
 
+@pytest.mark.usefixtures("without_learning")
 def test_missing_or_unused_weights_are_errors_unless_allowed(finished, folder):
     arrays = weights(finished)
     bert = {n: a for n, a in arrays.items() if n.startswith("bert/")}

@@ -1,10 +1,12 @@
 import ast
 import collections
-import pathlib
+import json
+import os
 import random
 import re
 
 import pytest
+import python_english
 import python_signatures
 from python_signatures import Function, PythonSignatures
 from support import ROOT
@@ -71,10 +73,17 @@ def test_each_signature_and_summary_is_in_one_right_and_one_wrong_pair(count):
 
 
 @pytest.fixture(scope="module")
-def output_dir(tmp_path_factory):
+def functions():
+    """The functions of the standard library."""
+    return python_signatures.collect(python_english.LIBRARY)
+
+
+@pytest.fixture(scope="module")
+def output_dir(tmp_path_factory, functions):
     directory = tmp_path_factory.mktemp("signatures")
-    command = ["-W", "error", "data/python_signatures.py"]
-    run_python(*command, f"--output_dir={directory}", cwd=ROOT)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(python_signatures, "collect", lambda _: functions)
+        python_signatures.main(PythonSignatures(output_dir=str(directory)))
     return directory
 
 
@@ -96,10 +105,19 @@ def test_files_are_balanced_and_well_formed(output_dir):
         assert labels["yes"] == labels["no"] == len(rows) / 2
 
 
+# Reads functions from standard input.
+WRITE = """
+import json, sys
+import python_signatures as signatures
+functions = [signatures.Function(*fields) for fields in json.load(sys.stdin)]
+signatures.collect = lambda _: functions
+signatures.main(signatures.PythonSignatures(output_dir=sys.argv[1]))
+"""
+
+
 def test_packages_and_summaries_are_in_one_file_only(
-    output_dir, tmp_path, monkeypatch
+    output_dir, functions, tmp_path
 ):
-    functions = python_signatures.collect(pathlib.Path(ast.__file__).parent)
     summaries = [{row[1] for row in read(output_dir, part)} for part in PARTS]
     assert sum(map(len, summaries)) == len(set.union(*summaries))
     found = collections.defaultdict(set)
@@ -110,8 +128,9 @@ def test_packages_and_summaries_are_in_one_file_only(
     assert len(found) > 100
     assert all(len(parts) == 1 for parts in found.values())
     # Another process writes the same files.
-    monkeypatch.setattr(python_signatures, "collect", lambda _: functions)
-    python_signatures.main(PythonSignatures(output_dir=str(tmp_path)))
+    env = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'data'}"}
+    given = json.dumps(functions)
+    run_python("-W", "error", "-c", WRITE, tmp_path, input=given, env=env)
     for name in (f"{part}.tsv" for part in PARTS):
         expected = (output_dir / name).read_bytes()
         assert (tmp_path / name).read_bytes() == expected

@@ -22,6 +22,7 @@ def options(directory, **changes):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_learning")
 def test_classifier_is_exported_after_training_without_its_data(tmp_path):
     data = tmp_path / "data"
     data.mkdir()
@@ -43,6 +44,7 @@ def test_classifier_is_exported_after_training_without_its_data(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_learning")
 def test_squad_model_is_exported_with_new_decoding_options(tmp_path):
     tiny.write_model_files(tmp_path, tiny.CONFIG)
     train_file = tmp_path / "train.json"

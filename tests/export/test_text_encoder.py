@@ -32,7 +32,7 @@ from official_bert import Bert, TextEncoder
 texts = json.loads(sys.argv[2])
 inputs = [tf.constant(column) for column in zip(*texts)]
 model = keras.saving.load_model(sys.argv[1])
-print(json.dumps(model.predict(inputs, verbose=0).tolist()))
+print(json.dumps(model(inputs).numpy().tolist()))
 """
 
 
@@ -99,7 +99,7 @@ def test_model_fits_strings_and_loads_without_its_directory(tmp_path):
     assert not all(changed)
     model.save(tmp_path / "model.keras")
     shutil.rmtree(tmp_path / "model")
-    wanted = model.predict([*map(tf.constant, columns)], verbose=0)
+    wanted = model([*map(tf.constant, columns)])
 
     rows = json.dumps([*zip(*columns, strict=True)])
     done = run_python("-c", PREDICT, str(tmp_path / "model.keras"), rows)

@@ -29,7 +29,6 @@ from official_bert.tasks.embedding import EmbeddingExample, EmbeddingTask
 from official_bert.tasks.regression import RegressionTask
 from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
-from official_bert.training import loop
 
 TEXTS = [*dict.fromkeys(tiny.texts(60, 0, longest=6))]
 LABELS = {text: "yes" if "good" in text else "no" for text in TEXTS[:30]}
@@ -150,6 +149,7 @@ def read_records(folder, output):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("has_openvino", [False, True])
+@pytest.mark.usefixtures("without_learning")
 def test_records_have_the_answers_of_the_teacher_in_the_order_of_the_labels(
     tmp_path, monkeypatch, loaded, has_openvino
 ):
@@ -157,7 +157,6 @@ def test_records_have_the_answers_of_the_teacher_in_the_order_of_the_labels(
         pytest.importorskip("openvino")
     else:
         monkeypatch.setattr(teacher, "missing_package", lambda name: name)
-    monkeypatch.setattr(loop, "train", lambda *_: None)
     write(tmp_path)  # With the labels in the other order.
     output = run(tmp_path, f"--unlabeled_file={tmp_path / 'more.csv'}")
     records = read_records(tmp_path, output)
@@ -176,6 +175,7 @@ def test_records_have_the_answers_of_the_teacher_in_the_order_of_the_labels(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_learning")
 def test_records_of_regression_have_the_number_in_the_scale_of_the_student(
     tmp_path, without_openvino, caplog
 ):
@@ -405,8 +405,18 @@ def test_resumed_and_divided_runs_of_each_kind_have_the_same_weights(
     ],
 )
 def test_runs_of_a_sweep_share_the_answers_and_folds_do_not(
-    tmp_path, without_openvino, loaded, monkeypatch, kind, flag, num_loaded
+    tmp_path,
+    without_openvino,
+    loaded,
+    monkeypatch,
+    request,
+    kind,
+    flag,
+    num_loaded,
 ):
+    if "folds" in flag:
+        request.getfixturevalue("without_learning")
+
     def start_command(name, flags):
         run_classifier.main(
             command_lines.parse(RunClassifier, shlex.join(flags))

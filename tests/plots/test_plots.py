@@ -225,6 +225,7 @@ def test_browser_shows_curves_and_matrices(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_learning")
 def test_plots_flag_draws_the_evaluations_during_training(tmp_path):
     for split in ("train", "dev"):
         text = "text\tlabel\n" + "good cat\tyes\nbad dog\tno\n" * 40

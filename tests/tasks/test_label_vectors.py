@@ -307,6 +307,7 @@ def test_column_name_may_contain_a_comma(tmp_path):
         ),
     ],
 )
+@pytest.mark.usefixtures("without_learning")
 def test_model_is_evaluated_later_with_the_same_labels(
     tmp_path, cells, flags, later
 ):

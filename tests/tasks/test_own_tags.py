@@ -409,6 +409,7 @@ def test_several_files_are_read_together(tmp_path, ending):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_learning")
 def test_run_on_one_file_evaluates_itself_and_predicts_its_held_out_rows(
     tmp_path, capsys
 ):

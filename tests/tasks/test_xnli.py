@@ -76,6 +76,7 @@ def test_flags_choose_the_languages_of_training_and_evaluation(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_learning")
 def test_each_language_keeps_its_results_and_needs_only_files_in_use(folder):
     test_set = folder / "xnli.test.tsv"
     hidden = test_set.rename(folder / "hidden.tsv")

@@ -110,7 +110,7 @@ def test_divided_batches_end_with_the_weights_of_one_device(
 
 
 def test_matches_are_searched_in_a_corpus_and_negatives_are_mined(
-    folder, tmp_path, capsys
+    folder, tmp_path, capsys, request
 ):
     passages = tiny.texts(300, 1, 6)
     (tmp_path / "corpus.txt").write_text("".join(f"{p}\n" for p in passages))
@@ -161,6 +161,7 @@ def test_matches_are_searched_in_a_corpus_and_negatives_are_mined(
     assert {*mined.read_text().splitlines()} == {
         *(tmp_path / "mined.csv").read_text().splitlines()
     }
+    request.getfixturevalue("without_learning")
     second = run(
         folder,
         tmp_path / "second",
@@ -285,6 +286,7 @@ def test_sentence_transformers_has_the_same_vectors(
 
 
 @pytest.mark.parametrize("kind", ["run", "converted"])
+@pytest.mark.usefixtures("without_learning")
 def test_training_starts_from_the_settings_and_weights_of_a_model(
     folder, trained, converted, expected, tmp_path, kind
 ):

@@ -1,6 +1,8 @@
 """Replicas, micro-batches, hosts and XLA give the weights of one device."""
 
+import re
 import shutil
+import signal
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from support.run_outputs import (
 )
 
 from official_bert.modeling.layers import Dropout
+from official_bert.runs import checkpoints
 from official_bert.tasks.classification import ClassificationTask
 
 pytestmark = pytest.mark.slow
@@ -51,8 +54,8 @@ def losses(output):
     return [v for (_, tag), v in event_values(output).items() if tag == "loss"]
 
 
-def assert_close_weights(output, expected):
-    found, expected = weights(output), weights(expected)
+def assert_close_weights(output, expected, step=None):
+    found, expected = weights(output, step), weights(expected, step)
     assert set(found) == set(expected)
     for name in list(expected):
         # The softmax does not depend on the bias of keys, so its gradient is
@@ -127,11 +130,32 @@ def test_run_with_bfloat16_products_is_near_float32_and_resumes_exactly(
     assert names == {"float32", "int64"}  # int64 is `global_step`.
 
 
-def test_two_hosts_have_the_weights_of_one_device(folder, one_device, tmp_path):
-    flags = pretraining_runs.flags(folder, tmp_path, do_eval=True, **SETTINGS)
-    hosts.run("run_pretraining.py", [flags, flags])
-    assert_close_weights(tmp_path, one_device)
-    event_values(tmp_path)  # Fails unless a single host writes events.
+def test_two_hosts_have_the_weights_of_one_device_and_stop_together(
+    folder, tmp_path, monkeypatch
+):
+    """A signal to one of them stops both after the same step."""
+    save = checkpoints.save
+
+    def save_and_stop(output_dir, step, *others):
+        if step == 7:
+            signal.raise_signal(signal.SIGTERM)
+        return save(output_dir, step, *others)
+
+    monkeypatch.setattr(checkpoints, "save", save_and_stop)
+    steps = {"num_train_steps": 100_000, "keep_checkpoint_max": 10_000}
+    one, two = tmp_path / "one", tmp_path / "two"
+    with pytest.raises(SystemExit, match=r"^143$"):
+        run(folder, one, **steps)
+    flags = pretraining_runs.flags(folder, two, **SETTINGS | steps)
+    with hosts.started("run_pretraining.py", [flags, flags]) as processes:
+        hosts.read_until(processes[0], r"Saved .*model\.ckpt-7$")
+        processes[1].terminate()
+        errors = hosts.wait(processes, status=143)
+    assert_close_weights(two, one, step=7)
+    step = int(re.search(r"after step (\d+)", errors[1])[1])
+    assert f"Stopped by another host after step {step}" in errors[0]
+    assert (two / f"model.ckpt-{step}.index").exists()
+    event_values(two)  # Fails unless a single host writes events.
 
 
 @pytest.mark.parametrize(

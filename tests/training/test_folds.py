@@ -170,6 +170,7 @@ def assert_suspects(folder, rows):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_learning")
 def test_folds_of_tags_have_a_table_of_metrics(tmp_path, started_folds):
     texts = [f"it is {word} {n}" for n in range(8) for word in ("good", "bad")]
     rows = [

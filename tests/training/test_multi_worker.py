@@ -47,17 +47,6 @@ def test_hosts_that_start_from_different_steps_are_an_error(tmp_path, flags):
         assert "with the same step. Received: [0, 20]" in text
 
 
-def test_signal_to_one_host_stops_all_after_the_same_step(tmp_path, flags):
-    flags |= {"num_train_steps": 100_000, "save_checkpoints_steps": 7}
-    with hosts.started(COMMAND, [flags, flags]) as processes:
-        hosts.read_until(processes[0], r"Saved .*model\.ckpt-7$")
-        processes[1].terminate()
-        errors = hosts.wait(processes, status=143)
-    step = int(re.search(r"after step (\d+)", errors[1])[1])
-    assert f"Stopped by another host after step {step}" in errors[0]
-    assert (tmp_path / "out" / f"model.ckpt-{step}.index").exists()
-
-
 @pytest.mark.nightly
 def test_two_hosts_fine_tune_like_one(tmp_path):
     """Also with evaluations during training, and batches that are not full."""

@@ -106,6 +106,7 @@ def test_run_of_another_command_is_an_error(folder, tmp_path):
 @pytest.mark.parametrize(
     ("batch_size", "pad_to", "num_steps"), [(8, "max", 10), (3, "bucket", 26)]
 )
+@pytest.mark.usefixtures("without_learning")
 def test_epochs_count_examples_if_the_batch_size_changes(
     folder, batch_size, pad_to, num_steps
 ):
@@ -128,6 +129,7 @@ def test_changed_training_data_and_weights_are_an_error(folder):
     assert contents(folder / "out") == before
 
 
+@pytest.mark.usefixtures("without_learning")
 def test_changed_evaluation_data_is_an_error(folder):
     train(folder, "new", eval_every=1, num_train_epochs=0.1)
     path = folder / "SST-2" / "dev.tsv"
@@ -173,6 +175,7 @@ def test_run_resumes_with_more_epochs_and_options_that_change_nothing(folder):
 
 
 @pytest.mark.parametrize("version", ["2018", "without fingerprints"])
+@pytest.mark.usefixtures("without_learning")
 def test_runs_of_older_versions_resume(folder, version):
     output = folder / "out"
     if version == "2018":
@@ -250,6 +253,7 @@ def test_overwriting_does_not_remove_one_of_several_inputs(folder):
         run_classifier.main(options)
 
 
+@pytest.mark.usefixtures("without_learning")
 def test_changing_the_held_out_examples_is_an_error(folder):
     files = command_lines.files_of_run(folder, "own").items()
     line = " ".join(f"--{name}={path}" for name, path in files)
@@ -276,6 +280,7 @@ def test_changing_the_held_out_examples_is_an_error(folder):
     "changes",
     [{"num_train_epochs": 0.2}, {"num_train_epochs": 0.5, "early_stopping": 1}],
 )
+@pytest.mark.usefixtures("without_learning")
 def test_signal_in_the_last_evaluation_ends_a_run(folder, monkeypatch, changes):
     record_dirs = []
 
@@ -332,6 +337,7 @@ def test_training_with_another_metric_is_an_error(folder):
         run(folder, "cola", do_predict=True)
 
 
+@pytest.mark.usefixtures("without_learning")
 def test_resuming_without_eval_every_is_an_error_with_a_best_model(folder):
     """It would train, and then use the best model of the earlier run."""
     output = folder / "out"
@@ -381,6 +387,7 @@ def test_pretraining_on_other_data_or_for_another_loss_is_an_error(tmp_path):
     assert_same_weights(output, expected)
 
 
+@pytest.mark.usefixtures("without_learning")
 def test_resumed_training_removes_the_calibration_of_earlier_weights(folder):
     path = folder / "out" / "task.json"
     content = read_json(path)
