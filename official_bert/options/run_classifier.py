@@ -93,7 +93,8 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
         "(also .gz), .xlsx, .parquet or .arrow files, as a,b or a pattern; for "
         "--task_name=ner, also CoNLL. Implies --do_train, --do_eval and, by "
         "default, --pad_to=bucket, --adam_bias_correction and a learning rate "
-        "of 5e-5 * 768 / hidden size. Flags that you omit are detected.",
+        "of 5e-5 * (768 / hidden size)^1.5, for pairs 5e-5 * 768 / hidden "
+        "size. Flags that you omit are detected.",
         common=True,
         on_resume="input",
     )
@@ -412,8 +413,11 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
     def _implied_by_model(self) -> dict[str, Any]:
         """Returns the values of flags for own texts that depend on a model."""
         config = self.model_files.config
-        # Narrower models than BERT-Base need higher rates.
-        rate = float(f"{5e-5 * 768 / config.hidden_size:.1g}")
+        # Narrower models than BERT-Base need higher rates. With the rate for
+        # single texts and tags, some models for pairs learn nothing.
+        has_pairs = self.text_b_column or self.task_type == "embedding"
+        exponent = 1 if has_pairs else 1.5
+        rate = float(f"{5e-5 * (768 / config.hidden_size) ** exponent:.1g}")
         implied: dict[str, Any] = {"learning_rate": rate}
         # Long sentences with tags are divided, not truncated.
         if self.is_tagging or "max_seq_length" in self.given:

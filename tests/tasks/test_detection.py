@@ -51,21 +51,29 @@ def test_train_file_sets_actions_and_defaults(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("hidden_size", "rate"), [(128, 3e-4), (384, 1e-4), (768, 5e-5)]
+    ("hidden_size", "rate", "rate_of_pairs"),
+    [(128, 7e-4, 3e-4), (384, 1e-4, 1e-4), (768, 5e-5, 5e-5)],
 )
-def test_default_rate_for_own_data_depends_on_the_model(
-    tmp_path, hidden_size, rate
+def test_default_rate_for_own_data_depends_on_the_model_and_pairs(
+    tmp_path, hidden_size, rate, rate_of_pairs
 ):
     (tmp_path / "a.csv").write_text(table(*REVIEWS), encoding="utf-8")
     config = {**tiny.CONFIG, "hidden_size": hidden_size}
     (tmp_path / "wide.json").write_text(json.dumps(config), encoding="utf-8")
-    flags = (
-        f"--train_file={tmp_path}/a.csv",
-        f"--bert_config_file={tmp_path}/wide.json",
-    )
-    assert tiny.parse(tmp_path, *flags).resolve().learning_rate == rate
-    given = tiny.parse(tmp_path, *flags, "--learning_rate=2e-5").resolve()
-    assert given.learning_rate == 2e-5
+
+    def rate_with(*flags):
+        flags = (
+            f"--train_file={tmp_path}/a.csv",
+            f"--bert_config_file={tmp_path}/wide.json",
+            "--max_seq_length=8",
+            *flags,
+        )
+        return tiny.parse(tmp_path, *flags).resolve().learning_rate
+
+    assert rate_with() == rate_with("--task_name=ner") == rate
+    assert rate_with("--text_b_column=stars") == rate_of_pairs
+    assert rate_with("--task_type=embedding") == rate_of_pairs
+    assert rate_with("--learning_rate=2e-5") == 2e-5
 
 
 @pytest.mark.parametrize("name", ["a.xlsx", "a.parquet", "a.arrow"])
