@@ -63,7 +63,9 @@ def complete(task: Task, runs: Runs, failures: list[str]) -> Iterator[Result]:
     before the first run if an earlier one had other flags or data.
     """
     for _, options in runs:
-        require_same_run(task, options, options.names(changes_results=True))
+        names = {*options.names(changes_results=True)}
+        # A moved file, or one of `finetune`, is compared by its content.
+        require_same_run(task, options, [*(names - {"train_file"})])
     for number, (setting, options) in enumerate(runs, start=1):
         directory = options.output_dir
         logging.info(f"Run {number} of {len(runs)}: {directory}")

@@ -333,6 +333,7 @@ def test_moved_run_of_another_version_is_resumed(options, run_code):
     written = json.loads((path / "train_options.json").read_text())
     del written["options"]["keep_checkpoint_max"]
     written["options"] |= {"output_dir": "elsewhere", "old_flag": 3}
+    written["options"]["train_file"] = "moved.csv"
     write_file(folder, "train_options.json", json.dumps(written))
     run(options)
     assert len(started_flags()) == 1
