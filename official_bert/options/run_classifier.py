@@ -93,8 +93,7 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
         "(also .gz), .xlsx, .parquet or .arrow files, as a,b or a pattern; for "
         "--task_name=ner, also CoNLL. Implies --do_train, --do_eval and, by "
         "default, --pad_to=bucket, --adam_bias_correction and a learning rate "
-        "of 5e-5 * (768 / hidden size)^1.5, for pairs 5e-5 * 768 / hidden "
-        "size. Flags that you omit are detected.",
+        "for the hidden size. Flags that you omit are detected.",
         common=True,
         on_resume="input",
     )
@@ -417,7 +416,8 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
         # single texts and tags, some models for pairs learn nothing.
         has_pairs = self.text_b_column or self.task_type == "embedding"
         exponent = 1 if has_pairs else 1.5
-        rate = float(f"{5e-5 * (768 / config.hidden_size) ** exponent:.1g}")
+        rate = 5e-5 * (768 / config.hidden_size) ** exponent
+        rate = min(float(f"{rate:.1g}"), 1e-3)
         implied: dict[str, Any] = {"learning_rate": rate}
         # Long sentences with tags are divided, not truncated.
         if self.is_tagging or "max_seq_length" in self.given:

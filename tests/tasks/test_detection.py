@@ -52,7 +52,7 @@ def test_train_file_sets_actions_and_defaults(tmp_path):
 
 @pytest.mark.parametrize(
     ("hidden_size", "rate", "rate_of_pairs"),
-    [(128, 7e-4, 3e-4), (384, 1e-4, 1e-4), (768, 5e-5, 5e-5)],
+    [(16, 1e-3, 1e-3), (128, 7e-4, 3e-4), (768, 5e-5, 5e-5)],
 )
 def test_default_rate_for_own_data_depends_on_the_model_and_pairs(
     tmp_path, hidden_size, rate, rate_of_pairs
