@@ -154,7 +154,7 @@ def test_added_token_that_the_graph_cannot_find_is_an_error(vocab_file, flag):
 
 
 # In small batches, not all texts take the slower branches.
-@pytest.mark.parametrize(("num_texts", "batch_size"), [(3000, 3000), (60, 2)])
+@pytest.mark.parametrize(("num_texts", "batch_size"), [(2000, 2000), (60, 2)])
 @pytest.mark.parametrize(
     "settings",
     [

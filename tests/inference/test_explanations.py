@@ -69,8 +69,10 @@ def make_predictor(task, tokenizer, explain=None):
 
 def explain(task, tokenizer, item, method="integrated_gradients"):
     """Returns the explanation of an answer, after comparing the answer."""
-    [plain] = make_predictor(task, tokenizer)[0]([item])
-    [answer] = make_predictor(task, tokenizer, method)[0]([item])
+    explaining, model = make_predictor(task, tokenizer, method)
+    finetuned = FinetunedModel(task, model, tokenizer, 16)
+    [plain] = Predictor(finetuned, batch_size=8)([item])
+    [answer] = explaining([item])
     explanation = answer.pop("explanation")
     assert answer == plain
     return explanation, plain
