@@ -123,7 +123,7 @@ def test_concurrent_answers_equal_those_of_predict_without_tensorflow(
         def ask(first):
             client = Client("127.0.0.1", port, timeout=60)
             with contextlib.closing(client):
-                for number in range(first, 1000, NUM_CLIENTS):
+                for number in range(first, 2000, NUM_CLIENTS):
                     start = number % 190
                     chosen = slice(start, start + 1 + number % 7)
                     found = client.predict(*TEXTS[chosen])
@@ -131,7 +131,7 @@ def test_concurrent_answers_equal_those_of_predict_without_tensorflow(
 
         with concurrent.futures.ThreadPoolExecutor(NUM_CLIENTS) as pool:
             list(pool.map(ask, range(NUM_CLIENTS)))
-    assert "Stopped after 1,000 requests" in process.log
+    assert "Stopped after 2,000 requests" in process.log
 
 
 @pytest.mark.slow
