@@ -161,7 +161,7 @@ class Teacher:
         """Returns an answer in the student's order of labels, and scale."""
         task: Any = self.student
         if task.head.loss == "regression":
-            return (answer - task.target_mean) / task.target_deviation
+            return task.scale(answer)
         if self.labels:
             order = [self.labels.index(label) for label in task.labels]
             answer = answer[..., order]

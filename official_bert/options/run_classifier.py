@@ -93,7 +93,7 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
         "(also .gz), .xlsx, .parquet or .arrow files, as a,b or a pattern; for "
         "--task_name=ner, also CoNLL. Implies --do_train, --do_eval and, by "
         "default, --pad_to=bucket, --adam_bias_correction and a learning rate "
-        "for the hidden size. Flags that you omit are detected.",
+        "that fits the hidden size. Flags that you omit are detected.",
         common=True,
         on_resume="input",
     )

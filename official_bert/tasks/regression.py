@@ -26,14 +26,16 @@ class RegressionTask(TextTask):
         """The variance of the targets."""
         return self.target_deviation**2
 
+    def scale(self, numbers: Any) -> Any:
+        """Standardizes numbers, as the model learns them."""
+        return (numbers - self.target_mean) / self.target_deviation
+
     def unscale(self, logits: Any) -> Any:
-        """Undoes the standardization of the targets."""
+        """Undoes `scale`."""
         return logits * self.target_deviation + self.target_mean
 
     def label_ids(self, example: TextExample) -> list[Any]:
-        if example.label is None:
-            return [0]
-        return [(example.label - self.target_mean) / self.target_deviation]
+        return [0 if example.label is None else self.scale(example.label)]
 
     def activate(self, logits: np.ndarray) -> np.ndarray:
         numbers = self.unscale(logits)

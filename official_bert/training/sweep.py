@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from absl import logging
@@ -63,9 +63,9 @@ def complete(task: Task, runs: Runs, failures: list[str]) -> Iterator[Result]:
     before the first run if an earlier one had other flags or data.
     """
     for _, options in runs:
-        names = {*options.names(changes_results=True)}
         # A moved file, or one of `finetune`, is compared by its content.
-        require_same_run(task, options, [*(names - {"train_file"})])
+        names = {*options.names(changes_results=True)} - {"train_file"}
+        require_same_run(task, options, names)
     for number, (setting, options) in enumerate(runs, start=1):
         directory = options.output_dir
         logging.info(f"Run {number} of {len(runs)}: {directory}")
@@ -172,7 +172,7 @@ def run_options(
 
 
 def require_same_run(
-    task: Task, options: RunClassifier, names: Sequence[str]
+    task: Task, options: RunClassifier, names: Collection[str]
 ) -> None:
     """Raises `InputError` if an earlier run had other named flags or data."""
     record = RunDirectory(options.output_dir).record
