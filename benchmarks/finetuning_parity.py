@@ -10,14 +10,17 @@ The Trainer gets our initial output layer, batches and learning rates of all
 steps, and our dropout before the output layer, so that only dropout masks
 differ. Both sides have the dropout of MODEL's config and bias correction in
 Adam. SST-2 and SQuAD have one epoch; SQuAD has the first 10,000 questions.
-Prints a row for each task: the metric, as mean and standard deviation over the
-seeds, the difference with its standard error over pairs of seeds, and the
-minutes of a run, start-up included. `--runs` names a file of finished runs, one
-JSON object per line: runs in it are not repeated, new ones are appended.
+Prints a row for each task: the metric here, in float32 and with
+--matmul_precision=bfloat16, and with the Trainer, as mean and standard
+deviation over the seeds; the difference of the two in float32 with its standard
+error over pairs of seeds; and the minutes of a run, start-up included. `--runs`
+names a file of finished runs, one JSON object per line: runs in it are not
+repeated, new ones are appended.
 """
 
 import argparse
 import dataclasses
+import functools
 import json
 import os
 import subprocess
@@ -56,7 +59,13 @@ class Run(NamedTuple):
     minutes: float
 
 
-def our_run(name: str, seed: int, arguments: Any, scratch: str) -> Run:
+def our_run(
+    name: str,
+    seed: int,
+    arguments: Any,
+    scratch: str,
+    matmul_precision: str = "float32",
+) -> Run:
     output_dir = os.path.join(scratch, "ours")
     flags = {
         "model": arguments.model,
@@ -69,6 +78,7 @@ def our_run(name: str, seed: int, arguments: Any, scratch: str) -> Run:
         "learning_rate": LEARNING_RATE,
         "warmup_proportion": WARMUP_PROPORTION,
         "num_train_epochs": epochs(name, arguments),
+        "matmul_precision": matmul_precision,
     }
     if name == "SQuAD":
         script, files_of_squad = "run_squad.py", squad_files(arguments, scratch)
@@ -208,20 +218,24 @@ def squad_files(arguments: Any, scratch: str) -> tuple[str, str]:
     return path, os.path.join(directory, "dev-v1.1.json")
 
 
-SIDES = {"ours": our_run, "Trainer": trainer_run}
+SIDES = {
+    "ours": our_run,
+    "bfloat16": functools.partial(our_run, matmul_precision="bfloat16"),
+    "Trainer": trainer_run,
+}
 
 
-def cells(pairs: list[list[Run]]) -> list[str]:
+def cells(runs: list[list[Run]]) -> list[str]:
     """Returns the cells of a row: metrics, their difference, minutes."""
-    metrics = np.array([[run.metric for run in pair] for pair in pairs])
-    columns = [*metrics.T, metrics[:, 0] - metrics[:, 1]]
+    metrics = np.array([[run.metric for run in row] for row in runs])
+    columns = [*metrics.T, metrics[:, 0] - metrics[:, -1]]
     cells = [f"{column.mean():6.1f}" for column in columns]
-    if len(pairs) > 1:
+    if len(runs) > 1:
         spreads = [column.std(ddof=1) for column in columns]
-        spreads[2] /= len(pairs) ** 0.5
+        spreads[-1] /= len(runs) ** 0.5
         for side, spread in enumerate(spreads):
             cells[side] += f" ±{spread:4.1f}"
-    minutes = np.array([[run.minutes for run in pair] for pair in pairs])
+    minutes = np.array([[run.minutes for run in row] for row in runs])
     return [
         *(f"{cell:13}" for cell in cells),
         *(f"{value:8.2f}" for value in minutes.mean(axis=0)),
@@ -261,13 +275,14 @@ def main() -> None:
         run = finished[name, seed, side]
         return Run(run["metric"], run["minutes"])
 
-    print("task    ours          Trainer       difference    minutes  Trainer")
+    titles = [f"{title:13}" for title in (*SIDES, "difference")]
+    print("task  ", *titles, "minutes:", *(f"{side:8}" for side in SIDES))
     for name in arguments.tasks:
-        pairs = [
+        runs = [
             [result(name, seed, side) for side in SIDES]
             for seed in arguments.seeds
         ]
-        print(name.ljust(6), *cells(pairs), flush=True)
+        print(name.ljust(6), *cells(runs), flush=True)
 
 
 if __name__ == "__main__":
