@@ -5,15 +5,8 @@ import functools
 from typing import Any
 
 from official_bert.errors import InputError
-from official_bert.options.checks import label_numbers, parsed_by
+from official_bert.options import checks, flags
 from official_bert.options.engine import EngineOptions
-from official_bert.options.flags import (
-    is_for,
-    option,
-    optional,
-    optional_path,
-    positive,
-)
 from official_bert.options.model_source import MODEL_FILES, ModelOptions
 from official_bert.sources import task_file
 
@@ -27,7 +20,7 @@ def parse_thresholds(value: str) -> list[tuple[str, float]]:
 
     Raises `ValueError`, whose message ends a sentence, if they are malformed.
     """
-    pairs = label_numbers(value)
+    pairs = checks.label_numbers(value)
     if not pairs:
         with contextlib.suppress(ValueError):
             pairs = [("", float(value))]
@@ -43,47 +36,46 @@ def parse_thresholds(value: str) -> list[tuple[str, float]]:
 class AnswerOptions(ModelOptions, EngineOptions, heading="Model"):
     """A fine-tuned model, and how it answers."""
 
-    model: str | None = optional_path(
+    model: str | None = flags.optional_path(
         "A run directory, or a model fine-tuned with transformers: a directory "
         "or OWNER/NAME on the Hugging Face Hub."
     )
-    model_dir: str | None = optional_path(
+    model_dir: str | None = flags.optional_path(
         "The --output_dir of run_classifier.py, run_classifier_with_tfhub.py "
         "or run_squad.py, or a model exported for OpenVINO.",
         conflicts=MODEL_FILES,
     )
-    text_a_column: str | None = optional(
+    text_a_column: str | None = flags.optional(
         "Column of the text: name or number; in JSON, the key. Default: as in "
         "training.",
         alias="text_column",
         heading="Data",
         tasks="text regression",
     )
-    text_b_column: str | None = optional(
+    text_b_column: str | None = flags.optional(
         "The column of the second text, for pairs.", needs="text_a_column"
     )
-    batch_size: int = positive(
+    batch_size: int = flags.positive(
         "Sequences per step.", 32, heading="Prediction and export"
     )
-    calibrated: bool = option(
-        "Whether to use the temperature and the thresholds that training "
-        "fitted for your own texts.",
+    calibrated: bool = flags.option(
+        "Own texts: use the temperature and thresholds fitted in training.",
         True,
         tasks="text",
     )
-    threshold: str = option(
+    threshold: str = flags.option(
         "Classifiers: predict a label from this probability on. A number for "
         "all labels (several labels per text), or LABEL=T, such as spam=0.2. "
         "Default: as fitted in training, otherwise 0.5.",
         "",
-        check=parsed_by(parse_thresholds),
+        check=checks.parsed_by(parse_thresholds),
         tasks="text",
     )
-    null_score_diff_threshold: float | None = optional(
+    null_score_diff_threshold: float | None = flags.optional(
         'SQuAD 2.0: predict "no answer" if its score exceeds the score of the '
         "best answer by more than this value. Default: as in training."
     )
-    n_best_size: int | None = positive(
+    n_best_size: int | None = flags.positive(
         "SQuAD: show at most this many of the best answers. Default: all of "
         "them, 20 unless training had another --n_best_size.",
         None,
@@ -104,7 +96,7 @@ class AnswerOptions(ModelOptions, EngineOptions, heading="Model"):
     def require_support(self, kind: object) -> None:
         """Raises `InputError` if a kind of task does not support a flag."""
         for name, field in self.fields().items():
-            if self.is_set(name) and not is_for(field, kind):
+            if self.is_set(name) and not flags.is_for(field, kind):
                 message = f"is not supported by a model for {kind}. Omit it."
                 raise self.error(name, message)
 

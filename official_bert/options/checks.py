@@ -106,6 +106,7 @@ def installed(package: str) -> Check:
 
 
 file_option = functools.partial(path_option, check=existing_file)
+optional_file = functools.partial(file_option, default=None)
 regex_option = functools.partial(option, check=regular_expression)
 
 

@@ -5,14 +5,7 @@ import os
 from typing import TypeVar
 
 from official_bert.io import files
-from official_bert.options import checks
-from official_bert.options.flags import (
-    choice,
-    option,
-    optional,
-    path_option,
-    switch,
-)
+from official_bert.options import checks, flags
 from official_bert.options.model_source import TokenizerOptions
 from official_bert.runs import file_names
 from official_bert.sources import formats, pretrained
@@ -29,13 +22,13 @@ EXPORTS = {"openvino": ["openvino"], "onnx": ["tf2onnx", "onnxruntime"]}
 class ConvertCheckpoint(TokenizerOptions, heading="Model"):
     """Options of `convert_checkpoint.py`."""
 
-    input: str = path_option(
+    input: str = flags.path_option(
         "A TF1 or Model Garden (TF2) checkpoint, a run directory, a Hugging "
         "Face directory, a KerasHub preset, or a name as for --model of other "
         "commands. list: print the names."
     )
-    output: str = path_option("The directory to write; new or empty.")
-    to: str = option(
+    output: str = flags.path_option("The directory to write; new or empty.")
+    to: str = flags.option(
         "The output format. tf1: a checkpoint bert_model.ckpt, as released. "
         "openvino, onnx: for prediction without TensorFlow.",
         choices=[
@@ -43,59 +36,57 @@ class ConvertCheckpoint(TokenizerOptions, heading="Model"):
             *EXPORTS,
         ],
     )
-    input_format: str = choice(
+    input_format: str = flags.choice(
         "The format of --input; auto: detected from its files.",
         "|".join(["auto", *FORMATS]),
     )
-    bert_config_file: str | None = checks.file_option(
-        "TF1, Model Garden: the config. Default: the one beside the weights.",
-        None,
+    bert_config_file: str | None = checks.optional_file(
+        "TF1, Model Garden: the config. Default: that beside the weights."
     )
-    vocab_file: str | None = checks.file_option(
-        "The vocabulary. Default: the one beside the weights.", None
+    vocab_file: str | None = checks.optional_file(
+        "The vocabulary. Default: the one beside the weights."
     )
-    do_lower_case: bool | None = optional(
+    do_lower_case: bool | None = flags.optional(
         "Whether the model is uncased. Default: detected from its files."
     )
-    head: str | None = optional(
+    head: str | None = flags.optional(
         "The type of a fine-tuned model, if its files do not name it.",
         choices=CLASSIFIERS,
     )
-    dtype: str = choice(
+    dtype: str = flags.choice(
         "Hugging Face: the type of the stored weights. float16: weights are "
         "rounded and take half the space; loading converts them to float32.",
         "float32|float16",
     )
-    model_card: str | None = checks.file_option(
-        "Hugging Face: a Markdown file to insert in the model card.", None
+    model_card: str | None = checks.optional_file(
+        "Hugging Face: a Markdown file to insert in the model card."
     )
     skip: str | None = checks.regex_option(
         "Regular expression of weights to leave out, such as ^cls/.", None
     )
-    license: str | None = optional(
+    license: str | None = flags.optional(
         "Hugging Face: the license to name in the model card, such as "
         "apache-2.0. Default: the one in the README.md of --input, if any."
     )
-    add_tokens: str | None = checks.file_option(
+    add_tokens: str | None = checks.optional_file(
         "A file of new words and markers such as [E1], one per line, to add to "
         "the vocabulary. Their weights are the means over their tokens today.",
-        None,
     )
-    repeat_positions: int = option(
+    repeat_positions: int = flags.option(
         "For a model that was trained on at most N tokens: replace the "
         "position embeddings after the first N with copies of the first N. 0: "
         "keep them. TF1 input needs --to=huggingface.",
         0,
         at_least=0,
     )
-    average_checkpoints: int = option(
+    average_checkpoints: int = flags.option(
         "A run directory: the mean of the weights of its newest N checkpoints. "
         "0: those of the best or newest one.",
         0,
         at_least=0,
         check=lambda number: None if number != 1 else "must be at least 2.",
     )
-    strip_optimizer: bool = switch(
+    strip_optimizer: bool = flags.switch(
         "Copy a TF1 checkpoint without the optimizer state (adam_m, adam_v, "
         "global_step, ...), which is two thirds of its size.",
         conflicts=(
@@ -109,7 +100,7 @@ class ConvertCheckpoint(TokenizerOptions, heading="Model"):
             "average_checkpoints",
         ),
     )
-    overwrite: bool = switch("Replace the contents of --output.")
+    overwrite: bool = flags.switch("Replace the contents of --output.")
 
     def _complete(self: _Options) -> _Options:
         """Downloads the model if --input is a name; sets its directory."""

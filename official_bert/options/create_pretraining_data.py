@@ -6,18 +6,7 @@ import shlex
 from absl import logging
 
 from official_bert.io import files
-from official_bert.options.checks import file_option, installed, require_outputs
-from official_bert.options.flags import (
-    choice,
-    non_negative,
-    option,
-    optional,
-    optional_path,
-    path_option,
-    positive,
-    share,
-    switch,
-)
+from official_bert.options import checks, flags
 from official_bert.options.model_source import NamedModel, TokenizerOptions
 
 MAX_NGRAM = 10
@@ -37,83 +26,82 @@ def _shell_words(value: str) -> str | None:
 class CreatePretrainingData(TokenizerOptions, NamedModel, heading="Model"):
     """Options of `create_pretraining_data.py`."""
 
-    vocab_file: str = file_option(
+    vocab_file: str = checks.file_option(
         "The vocabulary of the model.", implied_by="model"
     )
-    do_lower_case: bool = option(
+    do_lower_case: bool = flags.option(
         "Lower-case text and strip accents, for uncased models.", True
     )
-    input_file: str = path_option(
+    input_file: str = flags.path_option(
         "Text files or glob patterns, comma-separated, also .gz: one sentence "
         "per line, and blank lines between documents.",
         heading="Data",
     )
-    split_sentences: bool = switch(
+    split_sentences: bool = flags.switch(
         "Split prose into sentences. Consecutive lines are joined. Blank lines "
         "end paragraphs and, if there are --document_blank_lines of them, "
         "documents.",
-        check=installed("livekit.blingfire"),
+        check=checks.installed("livekit.blingfire"),
     )
-    document_blank_lines: int = non_negative(
+    document_blank_lines: int = flags.non_negative(
         "With --split_sentences: number of blank lines that end a document. "
         "The end of a file always does. 0: each line is a document.",
         3,
         needs="split_sentences",
     )
-    output_file: str = path_option(
-        "The TFRecord files to write, comma-separated. Instances are "
-        "distributed over them."
+    output_file: str = flags.path_option(
+        "TFRecord files to write, comma-separated; each gets a part."
     )
-    masking: str = choice(
+    masking: str = flags.choice(
         "static: mask tokens now, differently in each pass. dynamic: "
         "run_pretraining.py masks them, differently in each step.",
         "static|dynamic",
     )
-    do_whole_word_mask: bool = switch("Mask whole words, not single tokens.")
-    words_are_separated: bool = switch(
+    do_whole_word_mask: bool = flags.switch(
+        "Mask whole words, not single tokens."
+    )
+    words_are_separated: bool = flags.switch(
         "With --do_whole_word_mask: words are what spaces separate, also "
         "Chinese ones, whose characters are tokens.",
         needs="do_whole_word_mask",
     )
-    max_ngram: int = option(
+    max_ngram: int = flags.option(
         "Mask spans of up to N tokens (N words with --do_whole_word_mask). The "
         "probability of a span of length n is proportional to 1/n.",
         1,
         between=(1, MAX_NGRAM),
     )
-    max_seq_length: int = option(
-        "Maximum tokens per instance, including [CLS] and [SEP].",
-        128,
-        at_least=5,
+    max_seq_length: int = flags.option(
+        "Maximum tokens per instance, with [CLS] and [SEP].", 128, at_least=5
     )
-    max_predictions_per_seq: int = positive(
+    max_predictions_per_seq: int = flags.positive(
         "Maximum number of masked tokens per instance.", 20
     )
-    random_seed: int = option(
+    random_seed: int = flags.option(
         "The same seed gives the same output.", 12345, num_bits=63
     )
-    dupe_factor: int = positive(
+    dupe_factor: int = flags.positive(
         "Number of passes over the text, each with different masks.", 10
     )
-    masked_lm_prob: float = share("Proportion of tokens to mask.", 0.15)
-    mask_share: float = share(
-        "Share of masked tokens to replace with [MASK]. Must sum to 1 with "
-        "--random_share and --same_share.",
-        0.8,
+    masked_lm_prob: float = flags.share("Proportion of tokens to mask.", 0.15)
+    mask_share: float = flags.share(
+        "Share of masked tokens that become [MASK]; all shares sum to 1.", 0.8
     )
-    random_share: float = share(
+    random_share: float = flags.share(
         "Share of masked tokens to replace with random tokens.", 0.1
     )
-    same_share: float = share("Share of masked tokens not to change.", 0.1)
-    nsp: str = choice(
+    same_share: float = flags.share(
+        "Share of masked tokens not to change.", 0.1
+    )
+    nsp: str = flags.choice(
         "Segments of an instance. next: two; half of the time, the second is "
         "from another document. sop: two, swapped half of the time. none: one.",
         "next|sop|none",
     )
-    short_seq_prob: float = share(
+    short_seq_prob: float = flags.share(
         "Probability of creating instances shorter than --max_seq_length.", 0.1
     )
-    num_workers: int = non_negative(
+    num_workers: int = flags.non_negative(
         "Number of processes. 0: one process, which creates exactly the "
         "instances of the 2018 release. N: different random instances, the "
         "same for every N; memory depends on the longest document, and the end "
@@ -121,7 +109,7 @@ class CreatePretrainingData(TokenizerOptions, NamedModel, heading="Model"):
         0,
         conflicts=("runner",),
     )
-    runner: str | None = optional(
+    runner: str | None = flags.optional(
         "Apache Beam runner, for clusters; creates the same instances as "
         "--num_workers=1. Needs the extra beam.",
         choices=(
@@ -132,21 +120,19 @@ class CreatePretrainingData(TokenizerOptions, NamedModel, heading="Model"):
             "DataflowRunner",
         ),
     )
-    beam_options: str | None = optional(
-        "Flags of the Beam runner, as one string.",
-        needs="runner",
-        check=_shell_words,
+    beam_options: str | None = flags.optional(
+        "The runner's flags, as one string.", needs="runner", check=_shell_words
     )
-    compress: bool = switch("Write gzip records; training detects them.")
-    pack_sequences: bool = switch(
+    compress: bool = flags.switch("Write gzip records; training detects them.")
+    pack_sequences: bool = flags.switch(
         "Pack several short instances into one record. "
         "--max_predictions_per_seq then applies to a whole record."
     )
-    max_sequences_per_row: int = positive(
+    max_sequences_per_row: int = flags.positive(
         "With --pack_sequences: maximum number of instances per record.",
         MAX_SEQUENCES_PER_ROW,
     )
-    bert_config_file: str | None = optional_path(
+    bert_config_file: str | None = flags.optional_path(
         "The bert_config.json of the model, to check vocabulary and length."
     )
 
@@ -154,7 +140,7 @@ class CreatePretrainingData(TokenizerOptions, NamedModel, heading="Model"):
         super()._check()
         others = filter(None, (self.vocab_file, self.bert_config_file))
         inputs = [*files.expand(self.input_file), *others]
-        require_outputs(self, "output_file", self.output_files(), inputs)
+        checks.require_outputs(self, "output_file", self.output_files(), inputs)
         if not self.output_files():
             raise self.error("output_file", "must name at least one file.")
         if self.bert_config_file:

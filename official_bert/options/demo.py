@@ -8,7 +8,5 @@ class Demo(Options):
     """Options of `demo.py`."""
 
     output_dir: str = path_option(
-        "Directory for all output.",
-        "demo",
-        check=checkpoint_paths.require_supported,
+        "Output directory.", "demo", check=checkpoint_paths.require_supported
     )

@@ -1,16 +1,8 @@
 """Options of `run_classifier.py` for sentence embeddings."""
 
 from official_bert.io import files, tables
-from official_bert.options.checks import parsed_by
+from official_bert.options import checks, flags
 from official_bert.options.finetuning import FinetuningOptions
-from official_bert.options.flags import (
-    choice,
-    non_negative,
-    option,
-    optional_path,
-    switch,
-)
-from official_bert.options.training import PER_COMMAND
 
 
 def parse_sizes(value: str) -> tuple[int, ...]:
@@ -37,57 +29,56 @@ class EmbeddingOptions(
 
     one_of = (*FinetuningOptions.one_of, "mine_negatives")
 
-    pooling: str = choice(
+    pooling: str = flags.choice(
         "Embeddings: how the vectors of tokens become one vector. auto: as in "
         "the model's sentence-transformers files, otherwise mean.",
         "auto|mean|cls",
     )
-    embedding_size: int | None = option(
+    embedding_size: int | None = flags.option(
         "Embeddings: the size of the vectors, by a dense layer with tanh after "
         "the pooling; 0: no such layer. Default: as in the model, otherwise 0.",
         None,
         between=(0, 65535),
     )
-    matryoshka: str = option(
+    matryoshka: str = flags.option(
         "Embeddings: also train the first numbers of each vector, as many as "
         "listed, such as 64,128, so that shorter vectors are good, too.",
         "",
-        check=parsed_by(parse_sizes),
+        check=checks.parsed_by(parse_sizes),
         conflicts=("teacher",),
     )
-    temperature: float = option(
+    temperature: float = flags.option(
         "Embeddings: the divisor of cosines in the losses.",
         0.05,
         at_least=1e-3,
         conflicts=("teacher",),
     )
-    symmetric_loss: bool = switch(
+    symmetric_loss: bool = flags.switch(
         "Embeddings: in pairs without scores, each match must also find its "
         "text, as in MultipleNegativesSymmetricRankingLoss.",
         conflicts=("teacher",),
     )
-    score_loss: str = choice(
+    score_loss: str = flags.choice(
         "Embeddings: the loss of pairs with scores. cosent: the order of the "
         "cosines. cosine: their squared difference from the scores, scaled to "
         "0 to 1.",
         "cosent|cosine",
         conflicts=("teacher",),
     )
-    corpus_file: str | None = optional_path(
+    corpus_file: str | None = flags.optional_path(
         "Embeddings: text files with a passage per line. Evaluations search "
         "each match among these passages and all matches.",
         needs="train_file",
         check=_passages,
-        on_resume="input",
         in_sweep=False,
     )
-    mine_negatives: int = non_negative(
+    mine_negatives: int = flags.non_negative(
         "Embeddings: at the end, write mined_negatives.csv: the training pairs "
         "with the N most similar texts that are not matches, to train on next.",
         0,
         needs="train_file",
         conflicts=("sweep", "teacher"),
-        **PER_COMMAND,
+        **flags.PER_COMMAND,
         in_sweep=False,
     )
 

@@ -4,8 +4,7 @@ import dataclasses
 import os
 
 from official_bert.io import files
-from official_bert.options.checks import installed, require_output_directory
-from official_bert.options.flags import option, optional_path, switch
+from official_bert.options import checks, flags
 from official_bert.options.model_source import (
     MODEL_FILES,
     ModelOptions,
@@ -21,23 +20,24 @@ class ExportTfhub(ModelOptions, heading="Model"):
 
     one_of = ("export_path", "preprocessor_path")
 
-    model_dir: str | None = optional_path(
+    model_dir: str | None = flags.optional_path(
         "A run directory; add --vocab_file if it has no vocab.txt. Layers of a "
         "task are not exported.",
         conflicts=("bert_config_file", "init_checkpoint"),
     )
-    export_path: str | None = optional_path(
-        "Directory to write the encoder module to.",
-        heading="Prediction and export",
+    export_path: str | None = flags.optional_path(
+        "Directory of the encoder module.", heading="Prediction and export"
     )
-    preprocessor_path: str | None = optional_path(
+    preprocessor_path: str | None = flags.optional_path(
         "Directory to write the preprocessor to, a module that takes text.",
-        check=installed("tensorflow_text"),
+        check=checks.installed("tensorflow_text"),
     )
-    max_seq_length: int = option(
+    max_seq_length: int = flags.option(
         "Default sequence length of the preprocessor.", 128, at_least=3
     )
-    overwrite: bool = switch("Replace the contents of output directories.")
+    overwrite: bool = flags.switch(
+        "Replace the contents of output directories."
+    )
 
     def _check(self) -> None:
         super()._check()
@@ -49,7 +49,7 @@ class ExportTfhub(ModelOptions, heading="Model"):
             best = os.path.join(self.model_dir, file_names.BEST)
             inputs += [self.model_dir, best]
         for name in outputs:
-            require_output_directory(self, name, inputs)
+            checks.require_output_directory(self, name, inputs)
         paths = [os.path.realpath(getattr(self, name)) for name in outputs]
         if len(paths) > 1 and os.path.commonpath(paths) in paths:
             message = "and --export_path must not contain each other."

@@ -7,21 +7,8 @@ from typing import TypeVar
 from absl import logging
 
 from official_bert.io import files, tables
-from official_bert.options.checks import (
-    file_option,
-    require_outputs,
-    seekable_file,
-)
+from official_bert.options import checks, flags
 from official_bert.options.engine import EngineOptions
-from official_bert.options.flags import (
-    LEGACY,
-    choice,
-    option,
-    optional,
-    path_option,
-    positive,
-    switch,
-)
 from official_bert.options.model_source import (
     NamedModel,
     TokenizerOptions,
@@ -43,57 +30,54 @@ class ExtractFeatures(
 ):
     """Options of `extract_features.py`."""
 
-    input_file: str = file_option(
+    input_file: str = checks.file_option(
         "A text, or two texts separated by ` ||| `, on each line."
     )
-    output_file: str = path_option("The file to write.")
-    bert_config_file: str = path_option(
-        "The bert_config.json of the model.",
-        implied_by="model",
-        heading="Model",
+    output_file: str = flags.path_option("The file to write.")
+    bert_config_file: str = flags.path_option(
+        "The model's bert_config.json.", implied_by="model", heading="Model"
     )
-    vocab_file: str = path_option(
+    vocab_file: str = flags.path_option(
         "The vocabulary of the model.", implied_by="model"
     )
-    init_checkpoint: str = path_option(
-        "TF1 checkpoint, for example uncased_L-12_H-768_A-12/bert_model.ckpt.",
-        implied_by="model",
+    init_checkpoint: str = flags.path_option(
+        "TF1 checkpoint, such as DIR/bert_model.ckpt.", implied_by="model"
     )
-    do_lower_case: bool = option(
+    do_lower_case: bool = flags.option(
         "Lower-case text and strip accents, for uncased models.", True
     )
-    layers: str = option(
+    layers: str = flags.option(
         "The layers to write, comma-separated: 0 is the lowest, -1 the top. "
         "Default for models with fewer than four layers: all.",
         "-1,-2,-3,-4",
         heading="Data",
     )
-    max_seq_length: int = option(
+    max_seq_length: int = flags.option(
         "Maximum number of tokens; longer texts are truncated.", 128, at_least=3
     )
-    batch_size: int = positive("Sequences per step.", 32)
-    pooling: str = choice(
+    batch_size: int = flags.positive("Sequences per step.", 32)
+    pooling: str = flags.choice(
         "Write one vector per line. cls: the vector of [CLS]. mean, max: the "
         "mean or maximum over all tokens, including [CLS] and [SEP]. none: one "
         "vector per token. auto: as the model's sentence-transformers files "
         "say, with their length and normalization; without them, none.",
         "auto|none|cls|mean|max",
     )
-    normalize: bool = switch("Divide each vector by its Euclidean norm.")
-    output_format: str = choice(
+    normalize: bool = flags.switch("Divide each vector by its Euclidean norm.")
+    output_format: str = flags.choice(
         "npy: float32 [lines, layers * hidden size]; needs --pooling. "
         "tfrecord: a tf.train.Example per line. auto: detected from the ending "
         "of --output_file, otherwise jsonl.",
         "auto|jsonl|npy|tfrecord",
     )
-    use_tpu: bool = switch(
+    use_tpu: bool = flags.switch(
         "Not supported.",
         check=lambda _: "is not supported. Omit it.",
-        heading=LEGACY,
+        heading=flags.LEGACY,
     )
-    master: str | None = optional("No effect.")
-    num_tpu_cores: int = option("No effect.", 8)
-    use_one_hot_embeddings: bool = switch("No effect.")
+    master: str | None = flags.optional("No effect.")
+    num_tpu_cores: int = flags.option("No effect.", 8)
+    use_one_hot_embeddings: bool = flags.switch("No effect.")
 
     @property
     def _has_default_model(self) -> bool:
@@ -196,6 +180,6 @@ class ExtractFeatures(
             )
         tables.warn_of_lines([self.input_file])
         # The file is read twice: first to count its lines.
-        self.require("input_file", seekable_file)
+        self.require("input_file", checks.seekable_file)
         inputs = [self.input_file, self.bert_config_file, self.vocab_file]
-        require_outputs(self, "output_file", [self.output_file], inputs)
+        checks.require_outputs(self, "output_file", [self.output_file], inputs)

@@ -9,23 +9,9 @@ from absl import logging
 
 from official_bert.errors import InputError, missing_package
 from official_bert.io import files, json_files
-from official_bert.options.checks import file_option, installed
-from official_bert.options.flags import (
-    choice,
-    non_negative,
-    option,
-    optional_path,
-    path_option,
-    positive,
-    share,
-    switch,
-)
+from official_bert.options import checks, flags
 from official_bert.options.model_source import TokenizerOptions
-from official_bert.options.training import (
-    EXECUTION,
-    PER_COMMAND,
-    TrainingOptions,
-)
+from official_bert.options.training import TrainingOptions
 from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
 from official_bert.sources import checkpoint_paths, pretrained, task_file
@@ -66,48 +52,43 @@ class FinetuningOptions(
         "do_export",
     )
 
-    num_train_epochs: float = non_negative(
-        "Passes over the training data.",
-        3.0,
-        common=True,
-        on_resume="if_steps_left",
+    num_train_epochs: float = flags.non_negative(
+        "Passes over the data.", 3.0, common=True, on_resume="if_steps_left"
     )
-    warmup_proportion: float = share(
+    warmup_proportion: float = flags.share(
         "Proportion of the training steps used for warm-up.", 0.1, common=True
     )
-    layerwise_lr_decay: float = share(
+    layerwise_lr_decay: float = flags.share(
         "Each layer learns at this fraction of the rate above it.", 1.0
     )
-    reinit_layers: int = non_negative(
-        "Initialize this number of top layers, and the pooler, randomly (Zhang "
-        "et al., 2021); 0: none.",
+    reinit_layers: int = flags.non_negative(
+        "Reinitialize N top layers and the pooler (Zhang et al., 2021).",
         0,
         with_module=False,
     )
-    pad_to: str = choice(
+    pad_to: str = flags.choice(
         "max: pad training batches to --max_seq_length. bucket: batch examples "
         "of similar length, which is faster, but changes their order.",
         "max|bucket",
         common=True,
         on_resume="if_steps_left",
     )
-    teacher: str | None = optional_path(
+    teacher: str | None = flags.optional_path(
         "Also learn the answers of a model fine-tuned for the same task: a run "
         "directory, an OpenVINO export, or a Hugging Face model. For "
         "embeddings, learn only the vectors of an embedding model.",
         needed_by=("distill_alpha", "distill_temperature"),
-        on_resume="input",
         inherited=False,
         in_sweep=False,
     )
-    distill_alpha: float = share(
+    distill_alpha: float = flags.share(
         "The share of the teacher's answers in the loss; the rest is that of "
         "the labels.",
         0.5,
         tasks="classification multilabel regression choices tags spans",
         inherited=False,
     )
-    distill_temperature: float = option(
+    distill_temperature: float = flags.option(
         "The divisor of the logits of teacher and student. Not in multi-label "
         "tasks and regression.",
         2.0,
@@ -115,98 +96,91 @@ class FinetuningOptions(
         tasks="classification choices tags spans",
         inherited=False,
     )
-    vocab_file: str = file_option(
-        "The vocabulary of the model.",
-        implied_by="model",
-        heading="Model",
-        on_resume="input",
+    vocab_file: str = checks.file_option(
+        "The vocabulary of the model.", implied_by="model", heading="Model"
     )
-    do_lower_case: bool = option(
+    do_lower_case: bool = flags.option(
         "Lower-case text and strip accents, for uncased models.",
         True,
         common=True,
     )
-    freeze: str = option(
+    freeze: str = flags.option(
         "Weights not to train, such as embeddings,0-5,7,pooler.",
         "",
         check=_frozen_parts,
     )
-    feature_layers: str = choice(
+    feature_layers: str = flags.choice(
         "Freeze BERT and train a BiLSTM on these outputs (table 7 of the "
         "paper), with a learning rate such as 1e-3.",
         "|".join(FEATURE_LAYERS),
         with_module=False,
     )
-    bilstm_size: int | None = non_negative(
+    bilstm_size: int | None = flags.non_negative(
         "Size per direction of a two-layer BiLSTM on BERT; 0: none. Default: "
         "768 with --feature_layers, otherwise 0.",
         None,
     )
-    eval_pad_to: str = choice(
+    eval_pad_to: str = flags.choice(
         "Like --pad_to, in evaluation and prediction; results are the same.",
         "bucket|max",
         heading="Evaluation",
-        on_resume="free",
-        changes_results=False,
+        **flags.NEUTRAL,
     )
-    early_stopping: int = non_negative(
+    early_stopping: int = flags.non_negative(
         "With --eval_every: stop after N evaluations without improvement; 0: "
         "never.",
         0,
         needs="eval_every",
         common=True,
-        **PER_COMMAND,
+        **flags.PER_COMMAND,
     )
-    do_predict: bool = switch(
+    do_predict: bool = flags.switch(
         "Whether to predict.",
         heading="Prediction and export",
         common=True,
-        **EXECUTION,
+        **flags.EXECUTION,
     )
-    predict_batch_size: int = positive(
-        "Examples per prediction step.",
-        8,
-        on_resume="free",
-        changes_results=False,
+    predict_batch_size: int = flags.positive(
+        "Examples per prediction step.", 8, **flags.NEUTRAL
     )
-    do_export: bool = switch(
+    do_export: bool = flags.switch(
         "Whether to export for TensorFlow Serving; needs no data.",
         common=True,
-        **PER_COMMAND,
+        **flags.PER_COMMAND,
         one_host="Omit it, and export after training.",
         with_module=False,
     )
-    export_dir: str | None = path_option(
+    export_dir: str | None = flags.path_option(
         "Directory of the versions 1, 2, ... Default: export/ in --output_dir.",
         None,
         needs="do_export",
-        **PER_COMMAND,
+        **flags.PER_COMMAND,
     )
-    export_text: bool = option(
-        "Whether the exported model takes text.", True, **PER_COMMAND
+    export_text: bool = flags.option(
+        "Whether the exported model takes text.", True, **flags.PER_COMMAND
     )
-    export_tflite: bool = switch(
+    export_tflite: bool = flags.switch(
         "Whether to also export model.tflite.",
         needs="do_export",
-        check=installed("ai_edge_litert"),
-        **PER_COMMAND,
+        check=checks.installed("ai_edge_litert"),
+        **flags.PER_COMMAND,
     )
-    export_openvino: bool = switch(
+    export_openvino: bool = flags.switch(
         "Export for OpenVINO, not for TensorFlow Serving. The default of "
         "--export_dir is then export_openvino/ in --output_dir.",
         needs="do_export",
         conflicts=("export_tflite",),
-        check=installed("openvino"),
-        **PER_COMMAND,
+        check=checks.installed("openvino"),
+        **flags.PER_COMMAND,
     )
-    quantize: str = choice(
+    quantize: str = flags.choice(
         "Make the exported model smaller, and print what that costs on the "
         "development set. model.tflite: float16 weights, or dynamic (int8 "
         "weights). OpenVINO: int8, also for activations.",
         "none|float16|dynamic|int8",
         needs="do_eval",
         check=lambda kind: missing_package("nncf") if kind == "int8" else None,
-        **PER_COMMAND,
+        **flags.PER_COMMAND,
     )
 
     def _earlier_options(self) -> dict[str, Any]:
@@ -276,12 +250,12 @@ class FinetuningOptions(
     @property
     def more_steps(self) -> str:
         """Flags that would give more training steps, for messages, or ""."""
-        flags = []
+        values = []
         if self.train_batch_size > 8:
-            flags.append("--train_batch_size=8")
+            values.append("--train_batch_size=8")
         if self.num_train_epochs < 20:
-            flags.append("--num_train_epochs=20")
-        return " ".join(flags)
+            values.append("--num_train_epochs=20")
+        return " ".join(values)
 
     @property
     def used_splits(self) -> list[str]:
@@ -357,7 +331,7 @@ class FinetuningOptions(
 
     def _check_export(self) -> None:
         if self.export_text and not self.export_openvino:
-            self.require("export_text", installed("tensorflow_text"))
+            self.require("export_text", checks.installed("tensorflow_text"))
             self.model_files.settings.require_exportable()
         if self.export_tflite and self.bilstm_units:
             message = f"does not support --bilstm_size={self.bilstm_units}."

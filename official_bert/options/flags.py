@@ -46,9 +46,9 @@ HEADINGS = (
 # `class DeviceOptions(Options, on_resume="free")`.
 POLICY: dict[str, Any] = {
     # What happens if the value differs when a run resumes. "fixed": an error.
-    # "if_steps_left": an error if no step is left to train. "input": nothing,
-    # because it names an input, which may move; it is an error if
-    # --overwrite_output_dir would remove it. "free": nothing.
+    # "if_steps_left": an error if no step is left to train. "free": nothing.
+    # "input", the default of paths: nothing, because an input may move; it is
+    # an error if --overwrite_output_dir would remove it.
     "on_resume": "fixed",
     # Whether evaluation without training takes the value over from training.
     "inherited": True,
@@ -67,6 +67,12 @@ POLICY: dict[str, Any] = {
     # "classification embedding"; "": all of them.
     "tasks": "",
 }
+
+# The policies of options that concern a single command, such as --do_train, of
+# those that change at most rounding and dropout masks, and of both.
+PER_COMMAND: dict[str, Any] = {"on_resume": "free", "inherited": False}
+NEUTRAL: dict[str, Any] = {"on_resume": "free", "changes_results": False}
+EXECUTION: dict[str, Any] = PER_COMMAND | NEUTRAL
 
 # What a value of each type is, for error messages.
 VALUES = {
@@ -91,7 +97,7 @@ def option(
     at_least: float | None = None,
     between: tuple[float, float] | None = None,
     check: Check | None = None,
-    needs: str | None = None,
+    needs: str = "",
     needed_by: Sequence[str] = (),
     conflicts: Sequence[str] = (),
     implied_by: str | None = None,
@@ -116,7 +122,8 @@ def option(
         between: The smallest and the largest allowed number.
         check: Called with the value if the option is set; with `needed_by`,
             only if one of these options is set too.
-        needs: Another option that must be set if this one is.
+        needs: Other options that must be set if this one is, such as
+            "teacher train_file".
         needed_by: Options that can be set only if this one is.
         conflicts: Options that cannot be set together with this one.
         implied_by: Another option that implies the value of this required one.
@@ -132,6 +139,8 @@ def option(
     metadata = dict(locals())
     for name in ("default", "policy"):
         del metadata[name]
+    if is_path:
+        policy.setdefault("on_resume", "input")
     metadata |= _checked(policy)
     return dataclasses.field(default=default, metadata=metadata)
 
@@ -341,9 +350,9 @@ class Options:
 
     def _require_needed(self, field: dataclasses.Field[Any]) -> None:
         """Raises `InputError` if an option is set, but not one it needs."""
-        name, needed = field.name, field.metadata["needs"]
-        needs = [(name, needed)] if needed else []
-        needs += [(other, name) for other in field.metadata["needed_by"]]
+        name, needed_by = field.name, field.metadata["needed_by"]
+        needs = [(name, needed) for needed in field.metadata["needs"].split()]
+        needs += [(other, name) for other in needed_by]
         for dependent, needed in needs:
             if self.is_set(dependent) and not self.is_set(needed):
                 message = (

@@ -10,14 +10,7 @@ from absl import logging
 
 from official_bert.errors import InputError
 from official_bert.io import files
-from official_bert.options.checks import existing_checkpoint
-from official_bert.options.flags import (
-    Options,
-    choice,
-    option,
-    optional,
-    optional_path,
-)
+from official_bert.options import checks, flags
 from official_bert.runs import file_names
 from official_bert.sources import pretrained, task_file, tokenizer_files
 from official_bert.sources.formats.huggingface import files as huggingface_files
@@ -34,29 +27,28 @@ _Model = TypeVar("_Model", bound="NamedModel")
 _Options = TypeVar("_Options", bound="ModelOptions")
 
 
-class TokenizerOptions(Options, heading="Model", common=False):
+class TokenizerOptions(flags.Options, heading="Model", common=False):
     """Settings of the tokenizer besides its vocabulary and its casing."""
 
-    strip_accents: str = choice(
+    strip_accents: str = flags.choice(
         "Whether to remove accents. auto: as in the model's tokenizer files; "
         "without them, if text is lower-cased.",
         "auto|true|false",
     )
-    never_split: str = option(
+    never_split: str = flags.option(
         "Tokens of the vocabulary to keep whole wherever they occur in a text, "
         "comma-separated, such as [E1],[/E1].",
         "",
     )
 
 
-class NamedModel(Options, heading="Model"):
+class NamedModel(flags.Options, heading="Model"):
     """A model given by `--model`, which implies the flags of its files."""
 
-    model: str | None = optional_path(
+    model: str | None = flags.optional_path(
         "bert_tiny_demo, a released model (--model=list shows all), OWNER/NAME "
         "on the Hugging Face Hub, or a directory. Sets config, vocabulary, "
         "casing and weights, unless their flags are given.",
-        on_resume="input",
         inherited=False,
         in_sweep=False,
     )
@@ -121,22 +113,22 @@ class NamedModel(Options, heading="Model"):
 class ModelOptions(TokenizerOptions, NamedModel, heading="Model", common=False):
     """A model given by `--model`, by its files, or by a run directory."""
 
-    model_dir: str | None = optional_path(
+    model_dir: str | None = flags.optional_path(
         "A run directory: the --output_dir of run_pretraining.py, "
         "run_classifier.py or run_squad.py.",
         conflicts=MODEL_FILES,
         common=True,
     )
-    bert_config_file: str | None = optional_path(
+    bert_config_file: str | None = flags.optional_path(
         "Without --model_dir: the bert_config.json of the model."
     )
-    vocab_file: str | None = optional_path(
+    vocab_file: str | None = flags.optional_path(
         "Without --model_dir: the vocabulary of the model."
     )
-    init_checkpoint: str | None = optional_path(
+    init_checkpoint: str | None = flags.optional_path(
         "Without --model_dir: TF1 checkpoint, such as DIR/bert_model.ckpt."
     )
-    do_lower_case: bool | None = optional(
+    do_lower_case: bool | None = flags.optional(
         "Lower-case the text. Default: the casing of --model or --model_dir; "
         "without them, true."
     )
@@ -161,8 +153,8 @@ class ModelOptions(TokenizerOptions, NamedModel, heading="Model", common=False):
             found = pretrained.run_files(
                 self.model_dir, self.do_lower_case, self.vocab_file
             )
-            flags = {n: getattr(self, n) for n in TokenizerOptions.fields()}
-            return dataclasses.replace(found, **flags)
+            values = {n: getattr(self, n) for n in TokenizerOptions.fields()}
+            return dataclasses.replace(found, **values)
         return super().model_files
 
     def input_files(self) -> list[str]:
@@ -211,7 +203,7 @@ def require_model_files(model_files: ModelFiles) -> None:
     config.require_same_direction(checkpoint)
     files.require(model_files.vocab_file, "--vocab_file")
     exported = os.path.join(checkpoint, file_names.OPENVINO)
-    message = existing_checkpoint(checkpoint)
+    message = checks.existing_checkpoint(checkpoint)
     if message and not files.exists(exported):
         raise InputError(f"--init_checkpoint={checkpoint} {message}")
     is_uncased = model_files.settings.is_uncased

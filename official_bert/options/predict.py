@@ -6,15 +6,8 @@ from typing import Any
 
 from official_bert.errors import InputError
 from official_bert.io import json_files, tables
+from official_bert.options import checks, flags
 from official_bert.options.answers import AnswerOptions
-from official_bert.options.checks import file_option, require_outputs
-from official_bert.options.flags import (
-    choice,
-    optional,
-    optional_path,
-    positive,
-    switch,
-)
 from official_bert.sources import task_file
 
 # Methods of `--explain`; see `inference.explanations`.
@@ -24,29 +17,28 @@ EXPLANATIONS = ("integrated_gradients", "occlusion")
 class Predict(AnswerOptions, heading="Model"):
     """Options of `predict.py`."""
 
-    input_file: str = file_option(
+    input_file: str = checks.file_option(
         "The file to predict, one example per line. -: standard input.",
         "-",
         heading="Data",
     )
-    input_format: str = choice(
+    input_format: str = flags.choice(
         "lines or text: one text per line. tsv: one or two texts, or a table. "
         "csv: a table. jsonl: a text, list or object. conll: one word per "
         "line, for taggers. auto: detected from the name and, for taggers, the "
         "content.",
         "auto|lines|text|tsv|csv|jsonl|conll",
     )
-    has_header: bool | None = optional(
-        "Whether the first line of tables names the columns. Default: as in "
-        "training, otherwise true.",
+    has_header: bool | None = flags.optional(
+        "Whether tables have a header. Default: as in training, or true.",
         tasks="text regression choice squad",
     )
-    output_file: str | None = optional_path(
+    output_file: str | None = flags.optional_path(
         "The file to write: JSON lines or, if it ends in .csv, a table of the "
         "input and the predictions. With --explain, it may end in .html: a "
         "page. Default: JSON lines to standard output."
     )
-    sort_by: str = choice(
+    sort_by: str = flags.choice(
         "The order of the output. uncertainty: texts with the smallest margin "
         "between the two highest probabilities first (several labels: between "
         "a probability and its threshold), to choose what to label next. Keeps "
@@ -55,23 +47,23 @@ class Predict(AnswerOptions, heading="Model"):
         needs="output_file",
         tasks="text choice",
     )
-    chunk_size: int = positive(
+    chunk_size: int = flags.positive(
         "Examples that are read, sorted by length and predicted together.", 256
     )
-    fill_mask: bool = switch(
+    fill_mask: bool = flags.switch(
         "Predict each [MASK], with a pre-trained model: a run directory, or "
         "--model (--model=list shows names). Default: bert_tiny_demo.",
         conflicts=("score",),
         heading="Prediction and export",
     )
-    top_k: int = positive(
+    top_k: int = flags.positive(
         "With --fill_mask: predictions for each [MASK].", 5, needs="fill_mask"
     )
-    score: bool = switch(
+    score: bool = flags.switch(
         "Compute each text's pseudo-log-likelihood and perplexity, with a "
         "pre-trained model as for --fill_mask."
     )
-    explain: str | None = optional(
+    explain: str | None = flags.optional(
         "Add a score for every word: how much it contributes to the answer. "
         "integrated_gradients: averages gradients; needs TensorFlow. "
         "occlusion: replaces each word by [MASK]; works with every engine.",
@@ -122,7 +114,9 @@ class Predict(AnswerOptions, heading="Model"):
         self._check_columns()
         if self.output_file:
             inputs = [self.input_file, *self.input_files()]
-            require_outputs(self, "output_file", [self.output_file], inputs)
+            checks.require_outputs(
+                self, "output_file", [self.output_file], inputs
+            )
 
     @functools.cached_property
     def task(self) -> dict[str, Any]:

@@ -6,25 +6,8 @@ from typing import Any, TypeVar
 
 from official_bert.errors import InputError, listed
 from official_bert.io import files, json_files, tables
-from official_bert.options import sweep_values
-from official_bert.options.checks import (
-    existing_directory,
-    file_option,
-    label_numbers,
-    parsed_by,
-    seekable_file,
-)
+from official_bert.options import checks, flags, sweep_values
 from official_bert.options.embedding import EmbeddingOptions
-from official_bert.options.flags import (
-    choice,
-    non_negative,
-    option,
-    optional,
-    optional_path,
-    path_option,
-    switch,
-)
-from official_bert.options.training import PER_COMMAND
 from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
 from official_bert.sources.formats.huggingface.sentence_transformers import (
@@ -48,7 +31,7 @@ def parse_class_weights(value: str) -> list[tuple[str, float]]:
     There are none in "none" and "balanced". Raises `ValueError`, whose message
     ends a sentence, if the value has another form.
     """
-    pairs = label_numbers(value)
+    pairs = checks.label_numbers(value)
     are_weights = all(0 < weight < MAX_WEIGHT for _, weight in pairs)
     is_list = value not in ("none", "balanced")
     if is_list and not (pairs and are_weights):
@@ -74,12 +57,12 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
 
     module_command = "run_classifier_with_tfhub.py"
 
-    data_dir: str = path_option(
+    data_dir: str = flags.path_option(
         "The directory with the task's files.",
         implied_by="train_file",
         on_resume="free",
     )
-    task_name: str = option(
+    task_name: str = flags.option(
         "cola, sst-2, mrpc, sts-b, qqp, mnli, qnli, rte, wnli, ax, xnli; swag; "
         "ner, pos or tagging; tsv, csv, jsonl, xlsx, parquet or arrow for your "
         "own data; choices for "
@@ -88,107 +71,102 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
         on_resume="free",
         in_sweep=False,
     )
-    train_file: str | None = optional_path(
+    train_file: str | None = flags.optional_path(
         "Own data, instead of --task_name and --data_dir: .csv, .tsv, .jsonl "
         "(also .gz), .xlsx, .parquet or .arrow files, as a,b or a pattern; for "
         "--task_name=ner, also CoNLL. Implies --do_train, --do_eval and, by "
         "default, --pad_to=bucket, --adam_bias_correction and a learning rate "
         "that fits the hidden size. Flags that you omit are detected.",
         common=True,
-        on_resume="input",
     )
-    dev_file: str | None = optional_path(
+    dev_file: str | None = flags.optional_path(
         "Own data: the evaluation data. Default: a part of --train_file.",
         needs="train_file",
         common=True,
-        on_resume="input",
     )
-    test_file: str | None = optional_path(
+    test_file: str | None = flags.optional_path(
         "Own data: the file to predict; also evaluated if it has labels.",
         needs="train_file",
         common=True,
-        on_resume="input",
     )
-    dev_share: float = option(
+    dev_share: float = flags.option(
         "Own data: without --dev_file, the share of --train_file to evaluate "
         "on, also written to dev.jsonl. 0: no evaluation.",
         0.1,
         between=(0, 0.5),
     )
-    folds: int = non_negative(
+    folds: int = flags.non_negative(
         "Own data: cross-validation. Train a model for each of N parts of "
         "--train_file, on the other parts, and evaluate it on this part; then "
         "train one model on all examples.",
         0,
-        needs="train_file",
+        needs="train_file do_train",
         check=lambda number: None if number > 1 else "must be at least 2.",
         conflicts=(
             *("fold", "sweep", "dev_file", "do_eval", "eval_every"),
             *("do_export", "overwrite_output_dir"),
         ),
-        **PER_COMMAND,
+        **flags.PER_COMMAND,
         in_sweep=False,
         one_host="Give each host its own --fold.",
     )
-    fold: str = option(
+    fold: str = flags.option(
         "Own data: the part of --train_file to evaluate on, instead of "
         "--dev_share, such as 2of5.",
         "",
-        needs="train_file",
+        needs="train_file do_train",
         check=_fold,
         conflicts=("dev_file",),
         inherited=False,
     )
-    fit_max_seq_length: bool = switch(
+    fit_max_seq_length: bool = flags.switch(
         "Own data: lower --max_seq_length to the 99th percentile of the texts' "
         "lengths. Default with --train_file, unless --max_seq_length is given.",
         on_resume="free",
     )
-    long_document: str = choice(
+    long_document: str = flags.choice(
         "For texts longer than --max_seq_length: use the beginning, the "
         "beginning and the end, or overlapping windows of the whole text.",
         "truncate_tail|head_tail|windows",
         tasks="classification multilabel regression choices",
     )
-    window_stride: int = non_negative(
+    window_stride: int = flags.non_negative(
         "Tokens between the starts of two windows; 0: half a window.", 0
     )
-    window_pooling: str = choice(
+    window_pooling: str = flags.choice(
         "How to combine the logits of a text's windows.", "mean|max"
     )
-    language: str = option(
+    language: str = flags.option(
         "XNLI: the language to evaluate.", "zh", on_resume="free"
     )
-    train_language: str | None = optional(
+    train_language: str | None = flags.optional(
         "XNLI: the language to train on. Default: --language, or en with "
         "--translate_test.",
         on_resume="free",
     )
-    translate_test: bool = switch(
-        "XNLI: whether to evaluate on texts translated into English.",
-        on_resume="free",
+    translate_test: bool = flags.switch(
+        "XNLI: evaluate on texts translated into English.", on_resume="free"
     )
-    task_type: str = choice(
+    task_type: str = flags.choice(
         "Own data: the type of the task. auto, the default for --train_file: "
         "by the labels. embedding: vectors, from similar texts.",
         "classification|multilabel|regression|auto|embedding",
         common=True,
         in_sweep=False,
     )
-    text_a_column: str = option(
+    text_a_column: str = flags.option(
         "Own data: column of the text or words, by name or number from 0.",
         "text",
         alias="text_column",
         common=True,
     )
-    text_b_column: str | None = optional(
+    text_b_column: str | None = flags.optional(
         "Own data: the column of the second text, for pairs.", common=True
     )
-    has_header: bool | None = optional(
-        "Own data: whether the first line of tables names the columns. "
-        "Default: detected."
+    has_header: bool | None = flags.optional(
+        "Own data: whether tables have a header. Default: detected."
     )
-    label_column: str = option(
+    label_column: str = flags.option(
         "Own data: column of the label. Multi-label: comma-separated labels, "
         "or several columns of 0 and 1, such as toxic,insult. Multiple choice: "
         "the correct choice, A, B, ... or a number from 0. Tagging: tags or "
@@ -196,85 +174,78 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
         "label",
         common=True,
     )
-    id_column: str | None = optional(
+    id_column: str | None = flags.optional(
         "Own data: column of the ids of the examples; in tagging, of the "
         "sentences. Default: the line number; in multiple choice, id if it "
         "exists."
     )
-    label_file: str | None = file_option(
+    label_file: str | None = checks.optional_file(
         "Own data, tagging: all labels, one per line. Default: the labels of "
         "the training data.",
-        None,
         tasks="classification multilabel tags",
-        on_resume="input",
         inherited=False,
     )
-    context_column: str = option(
+    context_column: str = flags.option(
         "Multiple choice: column of the text that the choices are about; not "
         "needed if there are questions.",
         "context",
         tasks="choices",
     )
-    question_column: str | None = optional(
-        "Multiple choice: column of the question. Default: question, if it "
-        "exists.",
+    question_column: str | None = flags.optional(
+        "Multiple choice: the question column. Default: question, if any.",
         tasks="choices",
     )
-    choices_column: str = option(
+    choices_column: str = flags.option(
         "Multiple choice: column of the list of choices, or one column for "
         "each, such as A,B,C,D. Default: choices, or columns with such names.",
         "choices",
         tasks="choices",
     )
-    token_column: int = non_negative(
+    token_column: int = flags.non_negative(
         "Tagging: column of words.", 0, tasks="tags"
     )
-    tag_column: int = option(
-        "Tagging: the column of the tags; -1 is the last.",
-        -1,
-        at_least=-1,
-        tasks="tags",
+    tag_column: int = flags.option(
+        "Tagging: column of tags; -1: the last.", -1, at_least=-1, tasks="tags"
     )
-    document_context: bool = switch(
+    document_context: bool = flags.switch(
         "Tagging: fill sequences with neighboring sentences.", tasks="tags"
     )
-    class_weights: str = option(
+    class_weights: str = flags.option(
         "Weights of the labels in the training loss: none, balanced (rare "
         "labels have large weights), or LABEL=W,... Other labels have the "
         "weight 1.",
         "none",
-        check=parsed_by(parse_class_weights),
+        check=checks.parsed_by(parse_class_weights),
         heading="Training",
         tasks="classification multilabel",
     )
-    label_smoothing: float = option(
+    label_smoothing: float = flags.option(
         "The share of each label's target probability that is spread evenly "
         "over all labels, such as 0.1. Not in regression.",
         0.0,
         between=(0, 0.5),
         tasks="classification multilabel choices tags",
     )
-    weight_column: str | None = optional(
+    weight_column: str | None = flags.optional(
         "Own texts: column of the weights of the training examples in the "
         "loss, numbers of at least 0.",
         tasks="classification multilabel regression",
     )
-    unlabeled_file: str | None = optional_path(
+    unlabeled_file: str | None = flags.optional_path(
         "Own data: more texts to learn the teacher's answers for, in files "
         "like --train_file, whose labels are ignored, or in .txt files with a "
         "text per line.",
-        needs="teacher",
-        on_resume="input",
+        needs="teacher train_file",
         inherited=False,
         in_sweep=False,
     )
-    group_column: str | None = optional(
+    group_column: str | None = flags.optional(
         "Own pairs of a query and a document: column of the query or its id. "
         "Evaluations then rank the documents of each query, report mrr@10 and "
         "ndcg@10, and maximize ndcg@10 by default.",
         tasks="classification regression",
     )
-    best_metric: str = option(
+    best_metric: str = flags.option(
         "The metric of eval_results.json that best/, --early_stopping and "
         "--sweep maximize, such as macro_f1 or roc_auc. Default: that of the "
         "task; for own data, macro_f1 if one of the labels is on more than 80% "
@@ -283,14 +254,14 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
         tasks="classification multilabel regression embedding",
         in_sweep=False,
     )
-    sweep: str = option(
+    sweep: str = flags.option(
         "Train with each combination of values, such as "
         "learning_rate=5e-5,3e-5;seed=1..5, and write a table of results.",
         "",
         needs="do_train",
         conflicts=("do_export", "overwrite_output_dir"),
         common=True,
-        **PER_COMMAND,
+        **flags.PER_COMMAND,
         in_sweep=False,
         one_host="Give each host its own part of the sweep.",
     )
@@ -306,11 +277,8 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
             message += "the query, and --text_b_column, that of the document."
             raise self.error("group_column", message)
         if not self.train_file:
-            if self.unlabeled_file:
-                message = "needs --train_file. Add it."
-                raise self.error("unlabeled_file", message)
             if self.used_splits:
-                self.require("data_dir", existing_directory)
+                self.require("data_dir", checks.existing_directory)
             return
         if not (self.has_own_texts or self.is_tagging):
             message = (
@@ -319,9 +287,6 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
                 "train.csv and dev.csv (choices)."
             )
             raise self.error("train_file", message)
-        for name in ("folds", "fold"):
-            if self.is_set(name) and not self.do_train:
-                raise self.error(name, "needs --do_train. Omit it.")
         if self.folds and self.dev_share:
             message = "conflicts with --folds, which evaluates all examples."
             raise self.error("dev_share", f"{message} Omit it.")
@@ -440,7 +405,7 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
         """Checks that the tables of a split can be read together."""
         name, paths, seen = f"{split}_file", self.own_files(split), set()
         for path in paths:
-            message = seekable_file(path)
+            message = checks.seekable_file(path)
             if message and len(paths) > 1:
                 message = f"names {path}, which {message}"
             elif os.path.realpath(path) in seen:

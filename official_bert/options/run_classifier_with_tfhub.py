@@ -3,13 +3,7 @@
 import os
 from typing import TypeVar
 
-from official_bert.options.flags import (
-    LEGACY,
-    option,
-    optional_path,
-    path_option,
-    switch,
-)
+from official_bert.options import flags
 from official_bert.options.run_classifier import RunClassifier
 
 _Options = TypeVar("_Options", bound="RunClassifierWithTfhub")
@@ -33,40 +27,36 @@ class RunClassifierWithTfhub(RunClassifier, heading="Data", common=False):
 
     module_command = ""
 
-    bert_hub_module_handle: str = path_option(
-        "The TF Hub module of BERT: a directory written by export_tfhub.py, or "
-        "an address.",
+    bert_hub_module_handle: str = flags.path_option(
+        "A TF Hub module: a directory from export_tfhub.py, or an address.",
         check=_hub_module,
+        on_resume="fixed",
     )
-    model: str | None = optional_path(
+    model: str | None = flags.optional_path(
         "Not supported: the module is the model.",
         check=lambda _: "is not supported: the module is the model. Omit it.",
-        heading=LEGACY,
-        on_resume="input",
+        heading=flags.LEGACY,
         inherited=False,
         in_sweep=False,
     )
-    fit_max_seq_length: bool = switch(
+    fit_max_seq_length: bool = flags.switch(
         "Not supported: set --max_seq_length.",
         check=lambda _: "is not supported: set --max_seq_length.",
         on_resume="free",
     )
     # Required by `run_classifier.py`.
-    bert_config_file: str | None = optional_path(  # type: ignore[assignment]
-        "Unused: the module has its own configuration.", on_resume="input"
+    bert_config_file: str | None = flags.optional_path(  # type: ignore[assignment]
+        "Unused: the module has its own configuration."
     )
-    vocab_file: str | None = optional_path(  # type: ignore[assignment]
-        "Unused: the module has its own vocabulary.",
-        on_resume="input",
-        changes_results=False,
+    vocab_file: str | None = flags.optional_path(  # type: ignore[assignment]
+        "Unused: the module has its own vocabulary.", changes_results=False
     )
-    init_checkpoint: str | None = optional_path(
+    init_checkpoint: str | None = flags.optional_path(
         "Unused: the module has its own weights.",
-        on_resume="input",
         inherited=False,
         changes_results=False,
     )
-    do_lower_case: bool = option(
+    do_lower_case: bool = flags.option(
         "Unused: the module has its own casing.", True, changes_results=False
     )
 

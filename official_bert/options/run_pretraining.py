@@ -2,18 +2,8 @@
 
 from typing import Any
 
-from official_bert.options import create_pretraining_data
-from official_bert.options.checks import existing_files, file_option
-from official_bert.options.flags import (
-    choice,
-    non_negative,
-    option,
-    optional_path,
-    path_option,
-    positive,
-    switch,
-)
-from official_bert.options.training import PER_COMMAND, TrainingOptions
+from official_bert.options import checks, create_pretraining_data, flags
+from official_bert.options.training import TrainingOptions
 from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
 
@@ -23,72 +13,65 @@ class RunPretraining(TrainingOptions, heading="Data", common=False):
 
     one_of = ("do_train", "do_eval")
 
-    input_file: str = path_option(
+    input_file: str = flags.path_option(
         "TFRecord files of instances, or glob patterns, comma-separated.",
-        check=existing_files,
-        on_resume="input",
+        check=checks.existing_files,
     )
-    max_seq_length: int = option(
+    max_seq_length: int = flags.option(
         "Tokens per instance, as in the records.", 128, at_least=5, common=True
     )
-    max_predictions_per_seq: int = positive(
+    max_predictions_per_seq: int = flags.positive(
         "Masked tokens per instance, as in the records.", 20, common=True
     )
-    pack_sequences: bool = switch(
+    pack_sequences: bool = flags.switch(
         "Whether the records were created with --pack_sequences."
     )
-    max_sequences_per_row: int = positive(
-        "With --pack_sequences: maximum number of instances per record, as in "
-        "create_pretraining_data.py.",
+    max_sequences_per_row: int = flags.positive(
+        "With --pack_sequences: as in create_pretraining_data.py.",
         create_pretraining_data.MAX_SEQUENCES_PER_ROW,
     )
-    num_train_steps: int = positive(
+    num_train_steps: int = flags.positive(
         "Training steps.",
         100000,
         heading="Training",
         common=True,
         on_resume="if_steps_left",
     )
-    num_warmup_steps: int = non_negative(
+    num_warmup_steps: int = flags.non_negative(
         "Steps over which the learning rate rises.", 10000, common=True
     )
-    nsp: str = choice(
+    nsp: str = flags.choice(
         "Loss on segment pairs: next sentence prediction, sentence order "
         "(records of --nsp=sop), or none. Evaluation without training uses the "
         "loss of the run by default.",
         "next|sop|none",
         common=True,
     )
-    do_eval: bool = switch(
+    do_eval: bool = flags.switch(
         "Evaluate on --eval_file or, without it, on --input_file.",
         heading="Evaluation",
         common=True,
-        **PER_COMMAND,
+        **flags.PER_COMMAND,
         in_sweep=False,
     )
-    eval_file: str | None = optional_path(
+    eval_file: str | None = flags.optional_path(
         "TFRecord files to evaluate on, such as held-out ones.",
-        check=existing_files,
+        check=checks.existing_files,
         common=True,
-        on_resume="input",
     )
-    eval_every: int = non_negative(
+    eval_every: int = flags.non_negative(
         "Training steps between evaluations. 0: evaluate only at the end.",
         0,
         needs="eval_file",
-        **PER_COMMAND,
+        **flags.PER_COMMAND,
     )
-    max_eval_steps: int = positive(
-        "Evaluation steps; records with fewer batches are repeated.",
-        100,
-        on_resume="free",
+    max_eval_steps: int = flags.positive(
+        "Evaluation steps; too few records are repeated.", 100, on_resume="free"
     )
-    vocab_file: str | None = file_option(
+    vocab_file: str | None = checks.optional_file(
         "The vocabulary, to check and to copy to --output_dir.",
-        None,
         heading="Model",
         common=True,
-        on_resume="input",
     )
 
     def _earlier_options(self) -> dict[str, Any]:

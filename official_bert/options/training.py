@@ -6,42 +6,33 @@ from typing import Any, TypeVar
 
 from official_bert.config import BertConfig
 from official_bert.io import files
-from official_bert.options import checks, tf_config
-from official_bert.options.flags import (
-    Options,
-    choice,
-    non_negative,
-    option,
-    optional,
-    optional_path,
-    path_option,
-    positive,
-    switch,
-)
+from official_bert.options import checks, flags, tf_config
 from official_bert.options.model_source import NamedModel
 from official_bert.sources import checkpoint_paths
-
-# The policy of options that concern a single command, such as --do_train.
-PER_COMMAND: dict[str, Any] = {"on_resume": "free", "inherited": False}
-# The policy of those that change at most rounding and dropout masks.
-EXECUTION: dict[str, Any] = {**PER_COMMAND, "changes_results": False}
 
 _Options = TypeVar("_Options", bound="TrainingOptions")
 
 
-class DeviceOptions(Options, heading="Devices", common=False, **EXECUTION):
+class DeviceOptions(
+    flags.Options, heading="Devices", common=False, **flags.EXECUTION
+):
     """The devices that a training command runs on."""
 
-    use_tpu: bool = switch("Use a TPU instead of GPUs or CPU.", common=True)
-    tpu_name: str | None = optional(
-        "A Cloud TPU's name or grpc:// address. Default: this machine's.",
-        common=True,
+    use_tpu: bool = flags.switch(
+        "Use a TPU instead of GPUs or CPU.", common=True
     )
-    tpu_zone: str | None = optional("Zone of the TPU, if not detected.")
-    gcp_project: str | None = optional("Project of the TPU, if not detected.")
-    master: str | None = optional("A grpc:// address, instead of --tpu_name.")
-    num_tpu_cores: int = positive("Maximum number of TPU cores.", 8)
-    distribution_strategy: str = choice(
+    tpu_name: str | None = flags.optional(
+        "Name or grpc:// address of a TPU. Default: a local one.", common=True
+    )
+    tpu_zone: str | None = flags.optional("Zone of the TPU, if not detected.")
+    gcp_project: str | None = flags.optional(
+        "Project of the TPU, if not detected."
+    )
+    master: str | None = flags.optional(
+        "A grpc:// address, instead of --tpu_name."
+    )
+    num_tpu_cores: int = flags.positive("Maximum number of TPU cores.", 8)
+    distribution_strategy: str = flags.choice(
         "none: one device. mirrored: all GPUs of this machine share each "
         "batch. multi_worker_mirrored: all GPUs of the hosts in TF_CONFIG "
         "share it. tpu: the same as --use_tpu.",
@@ -78,21 +69,17 @@ class TrainingOptions(
 ):
     """Options of all training commands, with the defaults of the original."""
 
-    bert_config_file: str = path_option(
-        "The bert_config.json of the model.",
-        implied_by="model",
-        heading="Model",
-        on_resume="input",
+    bert_config_file: str = flags.path_option(
+        "The model's bert_config.json.", implied_by="model", heading="Model"
     )
-    init_checkpoint: str | None = optional_path(
+    init_checkpoint: str | None = flags.optional_path(
         "TF1 checkpoint to start from, such as DIRECTORY/bert_model.ckpt, or "
         "the --output_dir of another run.",
         check=checks.existing_checkpoint,
         common=True,
-        on_resume="input",
         inherited=False,
     )
-    left_to_right: bool = switch(
+    left_to_right: bool = flags.switch(
         "Train a left-to-right model: tokens attend only to earlier ones.",
         on_resume="free",
         with_module=False,
@@ -105,139 +92,121 @@ class TrainingOptions(
         on_resume="free",
     )
     may_skip: str = checks.regex_option(
-        "Regular expression of weights in --init_checkpoint to ignore if the "
-        "model lacks them.",
+        "Regular expression of weights that only the checkpoint may have.",
         "",
         on_resume="free",
     )
-    max_seq_length: int = option(
+    max_seq_length: int = flags.option(
         "Maximum number of tokens per sequence, including [CLS] and [SEP].",
         128,
         at_least=3,
         heading="Data",
         common=True,
     )
-    output_dir: str = path_option(
+    output_dir: str = flags.path_option(
         "The run directory: checkpoints, results and TensorBoard events.",
         check=checkpoint_paths.require_supported,
         heading="Training",
-        **EXECUTION,
+        **flags.EXECUTION,
         in_sweep=False,
     )
-    overwrite_output_dir: bool = switch(
+    overwrite_output_dir: bool = flags.switch(
         "Remove the earlier run in --output_dir instead of resuming it.",
         needs="do_train",
         common=True,
-        **PER_COMMAND,
+        **flags.PER_COMMAND,
         one_host="Omit it, and remove the directory.",
     )
-    do_train: bool = switch(
-        "Whether to train.", common=True, **PER_COMMAND, in_sweep=False
+    do_train: bool = flags.switch(
+        "Whether to train.", common=True, **flags.PER_COMMAND, in_sweep=False
     )
-    train_batch_size: int = positive(
+    train_batch_size: int = flags.positive(
         "Examples per step, over all devices and micro-batches.",
         32,
         common=True,
         on_resume="if_steps_left",
     )
-    learning_rate: float = non_negative(
+    learning_rate: float = flags.non_negative(
         "Peak learning rate.", 5e-5, common=True
     )
-    optimizer: str = choice(
-        "adamw: the original optimizer. lamb: for batches of thousands of "
-        "examples.",
+    optimizer: str = flags.choice(
+        "adamw: the original one. lamb: for batches of thousands of examples.",
         "adamw|lamb",
-        inherited=False,
     )
-    adam_bias_correction: bool = switch(
+    adam_bias_correction: bool = flags.switch(
         "Correct the bias of AdamW's moments in the first steps, which the "
         "original implementation does not do.",
-        inherited=False,
     )
-    lr_schedule: str = choice(
-        "The learning rate after the warm-up.",
-        "linear|cosine|constant",
-        inherited=False,
+    lr_schedule: str = flags.choice(
+        "The learning rate after the warm-up.", "linear|cosine|constant"
     )
-    seed: int = option(
+    seed: int = flags.option(
         "Seed of initial weights, data order and dropout.",
         12345,
         between=(0, 2**31 - 1),
         common=True,
         on_resume="if_steps_left",
     )
-    save_checkpoints_steps: int = positive(
-        "Steps between checkpoints.",
-        1000,
-        common=True,
-        on_resume="free",
-        changes_results=False,
+    save_checkpoints_steps: int = flags.positive(
+        "Steps between checkpoints.", 1000, common=True, **flags.EXECUTION
     )
-    keep_checkpoint_max: int = positive(
-        "Number of newest checkpoints to keep.",
-        5,
-        on_resume="free",
-        changes_results=False,
+    keep_checkpoint_max: int = flags.positive(
+        "Number of newest checkpoints to keep.", 5, **flags.EXECUTION
     )
-    plots: bool = switch(
+    plots: bool = flags.switch(
         "Draw training curves and, for up to 100 classes, a confusion matrix.",
         check=checks.installed("matplotlib"),
         common=True,
-        **EXECUTION,
+        **flags.EXECUTION,
     )
-    iterations_per_loop: int = positive(
-        "Training steps per compiled call. Default without a TPU: 1.",
+    iterations_per_loop: int = flags.positive(
+        "Steps per compiled call. Default without a TPU: 1.",
         1000,
-        **EXECUTION,
+        **flags.EXECUTION,
     )
-    gradient_accumulation_steps: int = positive(
-        "Micro-batches per step: less memory, more time.",
-        1,
-        **EXECUTION,
+    gradient_accumulation_steps: int = flags.positive(
+        "Micro-batches per step: less memory, more time.", 1, **flags.EXECUTION
     )
-    mixed_precision: str = choice(
+    mixed_precision: str = flags.choice(
         "Compute layers in 16 bits. bfloat16: for TPUs and recent GPUs. "
         "float16: with loss scaling.",
         "none|bfloat16|float16",
         common=True,
-        **PER_COMMAND,
+        **flags.PER_COMMAND,
         with_module=False,
     )
-    matmul_precision: str = choice(
+    matmul_precision: str = flags.choice(
         "bfloat16: round the operands of matrix products to bfloat16; all else "
         "stays in float32. Faster on processors with bfloat16 instructions.",
         "float32|bfloat16",
         conflicts=("mixed_precision",),
-        **PER_COMMAND,
+        **flags.PER_COMMAND,
         with_module=False,
     )
-    jit_compile: bool = switch(
-        "Compile with XLA. On TPUs, this is always done.", **EXECUTION
+    jit_compile: bool = flags.switch(
+        "Compile with XLA. On TPUs, this is always done.", **flags.EXECUTION
     )
-    remat: bool = switch(
+    remat: bool = flags.switch(
         "Recompute activations in the backward pass: less memory, more time.",
-        **EXECUTION,
+        **flags.EXECUTION,
         with_module=False,
     )
-    do_eval: bool = switch(
+    do_eval: bool = flags.switch(
         "Whether to evaluate on the development set.",
         heading="Evaluation",
         common=True,
-        **PER_COMMAND,
+        **flags.PER_COMMAND,
         in_sweep=False,
     )
-    eval_batch_size: int = positive(
-        "Examples per evaluation step.",
-        8,
-        on_resume="free",
-        changes_results=False,
+    eval_batch_size: int = flags.positive(
+        "Examples per evaluation step.", 8, **flags.NEUTRAL
     )
-    eval_every: int = non_negative(
+    eval_every: int = flags.non_negative(
         "Training steps between evaluations. best/ keeps the best checkpoint, "
         "which is used after training. 0: evaluate only at the end.",
         0,
         common=True,
-        **PER_COMMAND,
+        **flags.PER_COMMAND,
     )
 
     def _complete(self: _Options) -> _Options:

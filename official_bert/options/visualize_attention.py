@@ -1,7 +1,6 @@
 """Options of `visualize_attention.py`."""
 
-from official_bert.options.checks import file_option, require_outputs
-from official_bert.options.flags import option, optional, path_option
+from official_bert.options import checks, flags
 from official_bert.options.model_source import ModelOptions
 from official_bert.sources import task_file
 
@@ -22,28 +21,26 @@ class VisualizeAttention(ModelOptions, heading="Data"):
 
     one_of = ("text_a", "word")
 
-    output_file: str = path_option(
+    output_file: str = flags.path_option(
         "The page to write, for example attention.html."
     )
-    text_a: str | None = optional(
+    text_a: str | None = flags.optional(
         "The text whose attention to show. [MASK] is one token.",
         conflicts=("word",),
         check=_text,
     )
-    text_b: str | None = optional(
+    text_b: str | None = flags.optional(
         "A second text, to show a pair.", needs="text_a", check=_text
     )
-    word: str | None = optional(
-        "Without --text_a: a word to compare in the sentences of --input_file.",
-        check=_text,
+    word: str | None = flags.optional(
+        "Without --text_a: a word to compare in --input_file.", check=_text
     )
-    input_file: str | None = file_option(
+    input_file: str | None = checks.optional_file(
         "Sentences that contain --word, one per line.",
-        None,
         needs="word",
         needed_by=("word",),
     )
-    max_seq_length: int = option(
+    max_seq_length: int = flags.option(
         "Maximum number of tokens; longer texts are an error.", 128, at_least=3
     )
 
@@ -58,4 +55,4 @@ class VisualizeAttention(ModelOptions, heading="Data"):
         config = self.model_files.config
         config.require_length(self.max_seq_length)
         inputs = filter(None, [*self.input_files(), self.input_file])
-        require_outputs(self, "output_file", [self.output_file], inputs)
+        checks.require_outputs(self, "output_file", [self.output_file], inputs)
