@@ -14,9 +14,7 @@ from official_bert.inference.feature_extraction import map_rows, text_rows
 from official_bert.inputs import text_inputs
 from official_bert.io import progress
 from official_bert.sources import pretrained
-from official_bert.sources.formats.huggingface.sentence_transformers import (
-    EmbeddingSettings,
-)
+from official_bert.sources.embedding_settings import EmbeddingSettings
 from official_bert.tasks.documents import warn_of_truncation
 from official_bert.tasks.engines import Engine
 from official_bert.tasks.sentence_vectors import (

@@ -30,9 +30,7 @@ from official_bert.options.engine import EngineOptions
 from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
 from official_bert.sources import checkpoint_paths, task_file
-from official_bert.sources.formats.huggingface.sentence_transformers import (
-    EmbeddingSettings,
-)
+from official_bert.sources.embedding_settings import EmbeddingSettings
 from official_bert.sources.pretrained import ModelFiles, run_files
 from official_bert.tasks.engines import Engine
 from official_bert.tasks.task import FinetunedModel

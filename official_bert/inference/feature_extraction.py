@@ -16,9 +16,7 @@ from official_bert.inputs import padding, text_inputs, tfrecords
 from official_bert.inputs.schemas import text_schema
 from official_bert.io import files, progress
 from official_bert.options import ExtractFeatures
-from official_bert.sources.formats.huggingface.sentence_transformers import (
-    EmbeddingSettings,
-)
+from official_bert.sources.embedding_settings import EmbeddingSettings
 from official_bert.tasks.documents import warn_of_truncation
 from official_bert.tasks.engines import Engine, require_finite
 from official_bert.tasks.sentence_vectors import SentencePooling, normalize

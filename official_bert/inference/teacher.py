@@ -31,11 +31,9 @@ from official_bert.sources import (
     pretrained,
     task_file,
 )
+from official_bert.sources.embedding_settings import EmbeddingSettings
 from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.sources.formats.huggingface import sentence_transformers
-from official_bert.sources.formats.huggingface.sentence_transformers import (
-    EmbeddingSettings,
-)
 from official_bert.sources.pretrained import ModelFiles
 from official_bert.tasks.sentence_vectors import (
     SentencePooling,

@@ -2,10 +2,11 @@
 
 import json
 import math
+import os
 import types
 import typing
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from official_bert.errors import InputError, quoted
 from official_bert.io import files
@@ -128,6 +129,31 @@ def get(content: dict[str, Any], key: str, kind: Any, path: str) -> Any:
         return decode(content.get(key), kind, key)
     except ValueError as error:
         raise InputError(f"{path}: {error}") from error
+
+
+class JsonObject(NamedTuple):
+    """An object in a JSON file."""
+
+    path: str  # The file, for messages.
+    content: dict[str, Any]
+
+    def get(self, key: str, kind: Any) -> Any:
+        """Returns `get` of this object."""
+        return get(self.content, key, kind, self.path)
+
+    def nested(self, key: str) -> "JsonObject":
+        """Returns the object at a key; an empty one if the key is missing."""
+        return JsonObject(self.path, self.get(key, dict | None) or {})
+
+
+def load(directory: str, name: str, *, must_exist: bool = False) -> JsonObject:
+    """Returns the object in a file of a directory; a missing file is empty.
+
+    With `must_exist`, a missing file raises `InputError`.
+    """
+    path = os.path.join(directory, name)
+    read_file = read_object if must_exist else read_if_exists
+    return JsonObject(path, read_file(path))
 
 
 def decode(value: Any, kind: Any, name: str) -> Any:

@@ -15,9 +15,7 @@ from official_bert.options.model_source import (
     require_model_files,
 )
 from official_bert.sources import pretrained
-from official_bert.sources.formats.huggingface.sentence_transformers import (
-    EmbeddingSettings,
-)
+from official_bert.sources.embedding_settings import EmbeddingSettings
 
 _FORMATS = {".npy": "npy", ".tfrecord": "tfrecord", ".tf_record": "tfrecord"}
 

@@ -10,9 +10,7 @@ from official_bert.options import checks, flags, sweep_values
 from official_bert.options.embedding import EmbeddingOptions
 from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
-from official_bert.sources.formats.huggingface.sentence_transformers import (
-    EmbeddingSettings,
-)
+from official_bert.sources.embedding_settings import EmbeddingSettings
 
 # What to do if --train_file has another ending.
 _CONVERT = {".xls": "Save it as .xlsx.", ".json": json_files.WRITE_LINES}

@@ -27,11 +27,9 @@ from official_bert.sources import (
     pretrained,
     tokenizer_files,
 )
+from official_bert.sources.embedding_settings import Dense
 from official_bert.sources.formats import FORMATS
 from official_bert.sources.formats.huggingface import sentence_transformers
-from official_bert.sources.formats.huggingface.sentence_transformers import (
-    Dense,
-)
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.formats.tf1 import weights as tf1_weights
 from official_bert.sources.model import Description, Model, match

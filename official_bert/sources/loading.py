@@ -20,11 +20,8 @@ from official_bert.io import files
 from official_bert.runs import checkpoints, file_names
 from official_bert.runs.directory import RunDirectory
 from official_bert.sources import formats, heads, pretrained
+from official_bert.sources.embedding_settings import Dense, EmbeddingSettings
 from official_bert.sources.formats.huggingface import sentence_transformers
-from official_bert.sources.formats.huggingface.sentence_transformers import (
-    Dense,
-    EmbeddingSettings,
-)
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.formats.tf1 import files as tf1_files
 from official_bert.sources.formats.tf1 import weights as tf1_weights

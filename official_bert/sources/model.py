@@ -16,10 +16,8 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError, bullet_list
 from official_bert.io import json_files, progress
 from official_bert.sources import heads, task_file, tokenizer_files, weights
+from official_bert.sources.embedding_settings import EmbeddingSettings
 from official_bert.sources.formats.huggingface import sentence_transformers
-from official_bert.sources.formats.huggingface.sentence_transformers import (
-    EmbeddingSettings,
-)
 from official_bert.sources.weights import Shape
 from official_bert.tokenization.settings import UNKNOWN, TokenizerSettings
 

@@ -36,12 +36,10 @@ from official_bert.sources import (
     task_file,
     tokenizer_files,
 )
+from official_bert.sources.embedding_settings import EmbeddingSettings
 from official_bert.sources.formats import METADATA_PATTERNS, WEIGHTS_PATTERNS
 from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.sources.formats.huggingface import sentence_transformers
-from official_bert.sources.formats.huggingface.sentence_transformers import (
-    EmbeddingSettings,
-)
 from official_bert.sources.formats.tf1 import files as tf1_files
 from official_bert.sources.released_models import DEMO, released
 from official_bert.tokenization.normalize import normalize
@@ -122,15 +120,13 @@ class ModelFiles:
             return task
         if not files.exists(os.path.join(directory, huggingface_files.CONFIG)):
             return {}
-        content = self.source.content
-        head = heads.of_architecture(
-            huggingface_files.architecture(directory, content)
-        )
+        settings = self.source.settings
+        head = heads.of_architecture(huggingface_files.architecture(settings))
         if not (head and head.task):
             return {}
         labels: tuple[str, ...] = ()
         if head.task in ("text", "tagging"):
-            labels = huggingface_files.labels(directory, content)
+            labels = huggingface_files.labels(settings)
         return {
             "kind": head.task,
             "labels": [*labels] if len(labels) > 1 else [],
@@ -190,7 +186,7 @@ def find(
     else:
         if reader is tf1_files:  # A repository with config.json.
             reader = huggingface_files
-        config = reader.read_config(directory, source.content)
+        config = reader.read_config(directory, source.settings)
         cached = _cache({CONFIG: config.to_json_string()})
         config_file = os.path.join(cached, CONFIG)
         vocab, settings = reader.read_tokenizer(directory)

@@ -9,10 +9,11 @@ import dataclasses
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from official_bert.errors import InputError, quoted
 from official_bert.io import files, json_files
+from official_bert.io.json_files import JsonObject
 from official_bert.tokenization.settings import AddedToken, TokenizerSettings
 from official_bert.tokenization.vocab import SPECIAL_TOKENS
 
@@ -91,12 +92,11 @@ def read_with_vocab(directory: str) -> tuple[str | None, TokenizerSettings]:
     """
     settings, ids = _read(directory)
     path = os.path.join(directory, VOCAB)
-    fast_path = os.path.join(directory, FAST)
-    fast = json_files.read_if_exists(fast_path)
+    fast = json_files.load(directory, FAST)
     if files.exists(path):
         text = files.read_text(path)
-    elif fast:
-        text = "\n".join([*_learned_tokens(fast, fast_path), ""])
+    elif fast.content:
+        text = "\n".join([*_learned_tokens(fast), ""])
     else:
         return None, settings
     learned = text.removesuffix("\n")
@@ -156,61 +156,46 @@ def tokens_of(vocab: str) -> list[str]:
     return [line.strip() for line in lines]
 
 
-class Settings(NamedTuple):
-    """The content of a JSON file, or an object in it."""
-
-    path: str
-    content: dict[str, Any]
-
-    @classmethod
-    def read(cls, directory: str, name: str) -> "Settings":
-        """Reads a file; a missing file is empty."""
-        path = os.path.join(directory, name)
-        return cls(path, json_files.read_if_exists(path))
-
-    def get(self, key: str, kind: Any) -> Any:
-        """Returns a value; raises `InputError` if it has another type."""
-        return json_files.get(self.content, key, kind, self.path)
-
-    def require(self, fixed: Mapping[str, Sequence[Any]]) -> None:
-        """Raises `InputError` if a setting is not as in BERT's tokenizer."""
-        for name, allowed in fixed.items() if self.content else ():
-            value: Any = self.content
-            for key in name.split("."):
-                value = value.get(key) if isinstance(value, dict) else None
-            if isinstance(value, dict):  # An `AddedToken`.
-                value = value.get("content")
-            if value not in allowed:
-                raise InputError(
-                    f"{self.path}: `{name}` must be {json.dumps(allowed[0])}, "
-                    f"as in BERT's tokenizer. Received: {json.dumps(value)}. "
-                    "Other tokenizers are not supported. Choose another model."
-                )
+def require_values(
+    settings: JsonObject, fixed: Mapping[str, Sequence[Any]]
+) -> None:
+    """Raises `InputError` if a setting is not as in BERT's tokenizer."""
+    for name, allowed in fixed.items() if settings.content else ():
+        value: Any = settings.content
+        for key in name.split("."):
+            value = value.get(key) if isinstance(value, dict) else None
+        if isinstance(value, dict):  # An `AddedToken`.
+            value = value.get("content")
+        if value not in allowed:
+            raise InputError(
+                f"{settings.path}: `{name}` must be {json.dumps(allowed[0])}, "
+                f"as in BERT's tokenizer. Received: {json.dumps(value)}. "
+                "Other tokenizers are not supported. Choose another model."
+            )
 
 
 def _read(directory: str) -> tuple[TokenizerSettings, dict[str, int]]:
     """Returns the settings, and the ids that the files give to tokens."""
     config, fast, special = (
-        Settings.read(directory, name) for name in (CONFIG, FAST, _SPECIAL)
+        json_files.load(directory, name) for name in (CONFIG, FAST, _SPECIAL)
     )
     named = config
     if not config.content.get("tokenizer_class"):
-        named = Settings.read(directory, "config.json")
+        named = json_files.load(directory, "config.json")
     class_name = named.content.get("tokenizer_class")
     if not (fast.content and class_name in _ANY_CLASS):
-        named.require(_CLASS)
-    config.require(_FIXED)
-    special.require(_FIXED)
-    fast.require(_FIXED_FAST)
-    values = fast.get("normalizer", dict | None) or {}
-    normalizer = Settings(fast.path, values)
+        require_values(named, _CLASS)
+    require_values(config, _FIXED)
+    require_values(special, _FIXED)
+    require_values(fast, _FIXED_FAST)
+    normalizer = fast.nested("normalizer")
     lower, strips, has_chinese_words = (
         config.get(name, bool | None)
         if name in config.content
         else normalizer.get(fast_name, bool | None)
         for name, fast_name in _NORMALIZER.items()
     )
-    if lower is None and (config.content or values):
+    if lower is None and (config.content or normalizer.content):
         lower = True  # The default of transformers.
     entries = _described_tokens(directory, config, fast)
     tokens, ids = _added_tokens(entries, directory)
@@ -222,19 +207,20 @@ def _read(directory: str) -> tuple[TokenizerSettings, dict[str, int]]:
 
 
 def _described_tokens(
-    directory: str, config: Settings, fast: Settings
+    directory: str, config: JsonObject, fast: JsonObject
 ) -> Iterator[dict[str, Any]]:
     """Yields added tokens as in `tokenizer.json`; the last one counts."""
-    special, legacy = (Settings.read(directory, n) for n in (_SPECIAL, _ADDED))
+    special = json_files.load(directory, _SPECIAL)
+    legacy = json_files.load(directory, _ADDED)
     listed = special.get("additional_special_tokens", list | None) or ()
     names = [t.get("content") if isinstance(t, dict) else t for t in listed]
     for name in [*names, *legacy.content]:
         number = legacy.content.get(str(name))
         yield {"content": name, "special": name in names, "id": number}
     yield from fast.get("added_tokens", tuple[dict, ...] | None) or ()
-    decoder = config.get("added_tokens_decoder", dict | None) or {}
-    for key in decoder:
-        entry = json_files.get(decoder, key, dict, config.path)
+    decoder = config.nested("added_tokens_decoder")
+    for key in decoder.content:
+        entry = decoder.get(key, dict)
         yield {**entry, "id": int(key) if key.isdecimal() else key}
 
 
@@ -245,7 +231,7 @@ def _added_tokens(
     tokens: dict[str, AddedToken] = {}
     ids: dict[str, int] = {}
     for content in entries:
-        entry = Settings(f"{directory}: an added token", content)
+        entry = JsonObject(f"{directory}: an added token", content)
         name = entry.get("content", str)
         if content.get("id") is not None:
             ids[name] = entry.get("id", json_files.Amount)
@@ -257,15 +243,14 @@ def _added_tokens(
     return tuple(added), ids
 
 
-def _learned_tokens(fast: dict[str, Any], path: str) -> list[str]:
+def _learned_tokens(fast: JsonObject) -> list[str]:
     """Returns the tokens of the model in `tokenizer.json`."""
-    model = json_files.get(fast, "model", dict, path)
-    vocab = json_files.get(model, "vocab", dict, path)
+    tokens = fast.nested("model").get("vocab", dict)
+    vocab = JsonObject(fast.path, tokens)
     ids = {
-        token: json_files.get(vocab, token, json_files.Amount, path)
-        for token in vocab
+        token: vocab.get(token, json_files.Amount) for token in vocab.content
     }
-    return _in_order(ids, 0, f"{path}: the ids of the vocabulary")
+    return _in_order(ids, 0, f"{fast.path}: the ids of the vocabulary")
 
 
 def _in_order(ids: dict[str, int], first: int, where: str) -> list[str]:

@@ -19,10 +19,8 @@ from official_bert.metrics import ranking, regression
 from official_bert.options import RunClassifier
 from official_bert.options.embedding import parse_sizes
 from official_bert.runs import file_names
-from official_bert.sources.formats.huggingface import sentence_transformers
-from official_bert.sources.formats.huggingface.sentence_transformers import (
-    EmbeddingSettings,
-)
+from official_bert.sources import embedding_settings
+from official_bert.sources.embedding_settings import EmbeddingSettings
 from official_bert.sources.heads import NO_POOLING_HEAD, Head
 from official_bert.tasks import detection
 from official_bert.tasks.detection import PairColumns
@@ -85,7 +83,7 @@ class EmbeddingTask(Task):
     embedding_size: Size = 0
     normalize: bool = True
     prompts: dict[str, str] = dataclasses.field(default_factory=dict)
-    similarity: Annotated[str, sentence_transformers.SIMILARITIES] = "cosine"
+    similarity: Annotated[str, embedding_settings.SIMILARITIES] = "cosine"
     num_texts: int = 1
     loss: str = "ranking"
     matryoshka: tuple[int, ...] = ()
@@ -442,7 +440,7 @@ def _settings(options: RunClassifier) -> dict[str, Any]:
     """
     settings = EmbeddingSettings(normalize=True)
     if trained := trained_task(options):
-        settings = sentence_transformers.of_task(trained)
+        settings = embedding_settings.of_task(trained)
     elif options.init_checkpoint:
         found = options.model_files.embedding or settings
         if _can_be_trained(found):

@@ -5,10 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from official_bert.errors import InputError
-from official_bert.sources.formats.huggingface.sentence_transformers import (
-    Dense,
-    EmbeddingSettings,
-)
+from official_bert.sources.embedding_settings import Dense, EmbeddingSettings
 
 # The number of similarities in memory in a search.
 _BLOCK = 2**24

@@ -14,9 +14,7 @@ from support.sentence_transformers import (
 
 from official_bert import Embedder
 from official_bert.errors import InputError
-from official_bert.sources.formats.huggingface.sentence_transformers import (
-    EmbeddingSettings,
-)
+from official_bert.sources.embedding_settings import EmbeddingSettings
 from official_bert.tasks.sentence_vectors import POOLINGS
 from tools.golden.make_sentence_transformers import TEXTS
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, listed
 from official_bert.io import files, json_files
+from official_bert.io.json_files import JsonObject
 from official_bert.runs import file_names
 from official_bert.sources import checkpoint_paths
 from official_bert.sources.formats.huggingface import files as huggingface_files
@@ -27,18 +28,17 @@ from official_bert.tokenization.settings import TokenizerSettings
 class FormatFiles(Protocol):
     """The module `files` of a format, which needs no TensorFlow.
 
-    `content` is the content of `config.json`; {} if there is none. Functions
-    raise `InputError` for damaged files, and for models other than BERT.
+    `settings` is the content of `config.json`; it is empty if there is none.
+    Functions raise `InputError` for damaged files, and for models other than
+    BERT.
     """
 
     def matches(
-        self, directory: str, names: Sequence[str], content: dict[str, Any]
+        self, directory: str, names: Sequence[str], settings: JsonObject
     ) -> bool:
         """Whether a directory with files of these names has the format."""
 
-    def read_config(
-        self, directory: str, content: dict[str, Any]
-    ) -> BertConfig:
+    def read_config(self, directory: str, settings: JsonObject) -> BertConfig:
         """Returns the config of the model."""
 
     def read_tokenizer(
@@ -117,11 +117,11 @@ class Source(NamedTuple):
 
     path: str
     format: Format
-    content: dict[str, Any]
+    settings: JsonObject
 
     def read_config(self) -> BertConfig:
         """Returns the config; raises `InputError` if it is invalid."""
-        return self.format.files.read_config(self.path, self.content)
+        return self.format.files.read_config(self.path, self.settings)
 
 
 def find(path: str, where: str) -> Source:
@@ -135,25 +135,22 @@ def find(path: str, where: str) -> Source:
     names = files.list_directory(path)
     has_others = has_other_weights(names)
     has_config = file_names.CONFIG in names
-    content: dict[str, Any] = {}
-    if huggingface_files.CONFIG in names:
-        config_file = os.path.join(path, huggingface_files.CONFIG)
-        content = json_files.read_object(config_file)
+    settings = json_files.load(path, huggingface_files.CONFIG)
     if tf1_files.matches(path, names) and (has_config or not has_others):
         is_tf2 = tf1_files.has_object_graph(path)
-        return Source(path, _MODEL_GARDEN if is_tf2 else _TF1, content)
+        return Source(path, _MODEL_GARDEN if is_tf2 else _TF1, settings)
     # `huggingface` comes last, because it accepts every config.json.
     others = (f for f in reversed(FORMATS.values()) if f.files is not tf1_files)
     found = next(
-        (f for f in others if f.files.matches(path, names, content)), None
+        (f for f in others if f.files.matches(path, names, settings)), None
     )
     if found is None and has_config:
-        return Source(path, _TF1, content)  # Without weights.
+        return Source(path, _TF1, settings)  # Without weights.
     if not has_others:
         for name in names or [""]:  # No names: `path` may itself be a file.
             require_readable(os.path.join(path, name).rstrip("/"))
     if found:
-        return Source(path, found, content)
+        return Source(path, found, settings)
     received = listed(names) or "no files. Check the path"
     if not names and files.exists(path):
         received = "a file. Pass its directory"

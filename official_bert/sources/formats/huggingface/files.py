@@ -2,13 +2,11 @@
 
 import dataclasses
 import json
-import os
 from collections.abc import Sequence
-from typing import Any
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, quoted
-from official_bert.io import json_files
+from official_bert.io.json_files import JsonObject
 from official_bert.sources import tokenizer_files
 
 CONFIG = "config.json"
@@ -54,19 +52,17 @@ FIXED = {
 read_tokenizer = tokenizer_files.read_with_vocab
 
 
-def matches(
-    directory: str, names: Sequence[str], content: dict[str, Any]
-) -> bool:
+def matches(directory: str, names: Sequence[str], _: JsonObject) -> bool:
     """Whether there is a `config.json`, as in more specific formats too."""
     return CONFIG in names
 
 
-def read_config(directory: str, content: dict[str, Any]) -> BertConfig:
-    """Returns the config of a model, whose `config.json` has this content.
+def read_config(directory: str, settings: JsonObject) -> BertConfig:
+    """Returns the config of a model by its `config.json`.
 
     Raises `InputError` if it is damaged, or the model is not the original BERT.
     """
-    path = os.path.join(directory, CONFIG)
+    path, content = settings
     for name, fixed in FIXED.items():
         if content.get(name, fixed) != fixed:
             raise InputError(
@@ -94,25 +90,18 @@ def read_config(directory: str, content: dict[str, Any]) -> BertConfig:
     return config
 
 
-def architecture(directory: str, content: dict[str, Any]) -> str:
+def architecture(settings: JsonObject) -> str:
     """Returns the model's class in transformers, for a `config.json`.
 
     "" if the config names none, as for some pre-trained models.
     """
-    path = os.path.join(directory, CONFIG)
-    names = json_files.get(
-        content, "architectures", tuple[str, ...] | None, path
-    )
+    names = settings.get("architectures", tuple[str, ...] | None)
     return names[0] if names else ""
 
 
-def labels(directory: str, content: dict[str, Any]) -> tuple[str, ...]:
-    """Returns the labels of a fine-tuned model, in the order of their ids.
-
-    `content` is that of its `config.json`.
-    """
-    path = os.path.join(directory, CONFIG)
-    by_text = content.get("id2label") or {}
+def labels(settings: JsonObject) -> tuple[str, ...]:
+    """Returns the labels in a `config.json`, in the order of their ids."""
+    by_text = settings.content.get("id2label") or {}
     try:
         by_id = {int(number): str(label) for number, label in by_text.items()}
         names = tuple(by_id[number] for number in range(len(by_id)))
@@ -120,8 +109,8 @@ def labels(directory: str, content: dict[str, Any]) -> tuple[str, ...]:
             raise ValueError("repeated labels")
     except (AttributeError, KeyError, ValueError) as error:
         raise InputError(
-            f"{path}: `id2label` must number different labels from 0 without "
-            f'gaps, like {{"0": "no", "1": "yes"}}. Received: '
+            f"{settings.path}: `id2label` must number different labels from 0 "
+            f'without gaps, like {{"0": "no", "1": "yes"}}. Received: '
             f"{quoted(by_text)}."
         ) from error
     return names

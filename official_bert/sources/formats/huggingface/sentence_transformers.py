@@ -11,15 +11,21 @@ They are beside the weights of any format; training runs have their `task.json`.
 Releases 2 to 6 are supported.
 """
 
-import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from official_bert.errors import InputError, listed, quoted
 from official_bert.io import files, json_files
+from official_bert.io.json_files import JsonObject
 from official_bert.runs import file_names
-from official_bert.sources import checkpoint_paths, task_file, tokenizer_files
+from official_bert.sources import (
+    checkpoint_paths,
+    embedding_settings,
+    task_file,
+    tokenizer_files,
+)
+from official_bert.sources.embedding_settings import Dense, EmbeddingSettings
 
 MODULES = "modules.json"
 _TEXTS = "sentence_bert_config.json"
@@ -38,65 +44,12 @@ _POOLING_KEYS = {
     "weightedmean": "pooling_mode_weightedmean_tokens",
     "lasttoken": "pooling_mode_lasttoken",
 }
-ACTIVATIONS = ("Identity", "Tanh", "ReLU", "Sigmoid")
 # The key of `config.json` by which logits of a cross-encoder are its answers.
 WITHOUT_ACTIVATION = {
     "sentence_transformers": {
         "activation_fn": "torch.nn.modules.linear.Identity"
     }
 }
-SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
-
-
-@dataclasses.dataclass(frozen=True)
-class Dense:
-    """A dense layer on pooled vectors."""
-
-    in_features: int  # 0 for a training run.
-    out_features: int
-    activation: str  # One of `ACTIVATIONS`.
-    # A safetensors file: `linear.weight` [out, in] and, optionally,
-    # `linear.bias` [out]. Empty for a training run, which has checkpoints.
-    weights: bytes = dataclasses.field(repr=False)
-
-
-@dataclasses.dataclass(frozen=True)
-class EmbeddingSettings:
-    """How a text becomes a vector.
-
-    The default is that of sentence-transformers for a model without these
-    files.
-    """
-
-    pooling: Sequence[str] = ("mean",)  # Concatenated.
-    dense: Sequence[Dense] = ()  # Applied to the pooled vector, in order.
-    normalize: bool = False  # Whether the result is scaled to length 1.
-    max_seq_length: int | None = None  # None: the model's positions.
-    lowercases_text: bool = False  # Before the tokenizer, which keeps accents.
-    prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    default_prompt_name: str | None = None
-    truncate_dim: int | None = None  # The number of dimensions to keep.
-    similarity: str = "cosine"  # One of `SIMILARITIES`.
-    # Whether pooling, dense layer and normalization are parts of the model: a
-    # training run, or its export.
-    in_model: bool = False
-
-    def length(self, num_positions: int) -> int:
-        """Returns the maximum number of tokens for a model's positions."""
-        return min(self.max_seq_length or num_positions, num_positions)
-
-    def prompt(self, name: str | None = None) -> str:
-        """Returns a prompt, which precedes a text; None: the default prompt."""
-        name = name or self.default_prompt_name
-        if name is None:
-            return ""
-        if name not in self.prompts:
-            raise InputError(
-                "`prompt_name` must be one of the model's prompts, "
-                f"{listed(self.prompts) or 'but it has none'}. Received: "
-                f"{name!r}."
-            )
-        return self.prompts[name]
 
 
 def transformer_directory(directory: str) -> str:
@@ -121,7 +74,8 @@ def read(checkpoint: str) -> EmbeddingSettings | None:
     directory = _find_modules(folder)
     if directory is None:
         task = task_file.read_beside(checkpoint)
-        return of_task(task) if task.get("kind") == "embedding" else None
+        is_trained = task.get("kind") == "embedding"
+        return embedding_settings.of_task(task) if is_trained else None
     modules = _modules(directory)
     kinds = [kind for kind, _ in modules]
     if "Pooling" not in kinds:
@@ -135,7 +89,7 @@ def read(checkpoint: str) -> EmbeddingSettings | None:
             f"this order. Received: {', '.join(kinds)}. Without {MODULES}, the "
             "model is an ordinary BERT."
         )
-    pooling = os.path.join(modules[1][1], "config.json")
+    pooling = json_files.load(modules[1][1], "config.json", must_exist=True)
     return EmbeddingSettings(
         pooling=_read_pooling(pooling),
         dense=tuple(_read_dense(path) for _, path in modules[2:][: len(dense)]),
@@ -175,20 +129,6 @@ def _find_modules(folder: str) -> str | None:
     return None
 
 
-def of_task(task: Mapping[str, Any]) -> EmbeddingSettings:
-    """Returns the settings in the `task.json` of a training run."""
-    size = task.get("embedding_size", 0)
-    return EmbeddingSettings(
-        (task.get("pooling", "mean"),),
-        dense=(Dense(0, size, "Tanh", b""),) if size else (),
-        normalize=task.get("normalize", True),
-        max_seq_length=task.get("max_seq_length"),
-        prompts=task.get("prompts", {}),
-        similarity=task.get("similarity", "cosine"),
-        in_model=True,
-    )
-
-
 def _modules(directory: str) -> list[tuple[str, str]]:
     """Returns the type and the directory of each module, in order."""
     path = os.path.join(directory, MODULES)
@@ -212,8 +152,8 @@ def _modules(directory: str) -> list[tuple[str, str]]:
     ]
 
 
-def _read_pooling(path: str) -> tuple[str, ...]:
-    content = json_files.read_object(path)
+def _read_pooling(settings: JsonObject) -> tuple[str, ...]:
+    path, content = settings
     names = content.get("pooling_mode")
     if names is None:
         keys = _POOLING_KEYS.items()
@@ -231,16 +171,18 @@ def _read_pooling(path: str) -> tuple[str, ...]:
 
 
 def _read_dense(folder: str) -> Dense:
-    path = os.path.join(folder, "config.json")
-    content = json_files.read_object(path)
+    settings = json_files.load(folder, "config.json", must_exist=True)
+    path, content = settings
     activation = str(content.get("activation_function")).rpartition(".")[-1]
-    _require(path, "activation_function", activation, ACTIVATIONS)
+    _require(
+        path, "activation_function", activation, embedding_settings.ACTIVATIONS
+    )
     name = "sentence_embedding"
     for key in ("module_input_name", "module_output_name"):
         _require(path, key, content.get(key) or name, [name])
     _require(path, "use_residual", content.get("use_residual", False), [False])
     size_in, size_out = (
-        json_files.get(content, key, json_files.Count, path)
+        settings.get(key, json_files.Count)
         for key in ("in_features", "out_features")
     )
     weights = os.path.join(folder, _DENSE_WEIGHTS)
@@ -256,46 +198,36 @@ def _read_dense(folder: str) -> Dense:
 
 
 def _read_texts(folder: str) -> dict[str, Any]:
-    path = os.path.join(folder, _TEXTS)
-    content = json_files.read_if_exists(path)
-    modality = json_files.get(content, "modality_config", dict | None, path)
-    text = json_files.get(modality or {}, "text", dict | None, path) or {}
+    settings = json_files.load(folder, _TEXTS)
     output = "last_hidden_state"
+    text = settings.nested("modality_config").nested("text").content
     found = text.get("method_output_name", output)
-    _require(path, "method_output_name", found, [output])
+    _require(settings.path, "method_output_name", found, [output])
+    lower = settings.get("do_lower_case", bool | None)
     length = read_length(folder)
-    lower = json_files.get(content, "do_lower_case", bool | None, path)
     return {"max_seq_length": length, "lowercases_text": bool(lower)}
 
 
 def read_length(folder: str) -> int | None:
     """Returns the maximum number of tokens; None: the model's positions."""
-    path = os.path.join(folder, _TEXTS)
-    content = json_files.read_if_exists(path)
-    kind = json_files.Count | None
-    length: int | None = json_files.get(content, "max_seq_length", kind, path)
+    texts = json_files.load(folder, _TEXTS)
+    length: int | None = texts.get("max_seq_length", json_files.Count | None)
     if length is None:  # Since release 6, the tokenizer has the length.
-        tokenizer = os.path.join(folder, tokenizer_files.CONFIG)
-        length = json_files.get(
-            json_files.read_if_exists(tokenizer),
-            "model_max_length",
-            int | None,
-            tokenizer,
-        )
+        tokenizer = json_files.load(folder, tokenizer_files.CONFIG)
+        length = tokenizer.get("model_max_length", int | None)
     return None if length and length >= _UNLIMITED else length
 
 
-def read_score_activation(folder: str, config: dict[str, Any]) -> str | None:
+def read_score_activation(folder: str, config: JsonObject) -> str | None:
     """Returns what a cross-encoder applies to its logits; None if unknown.
 
     Release 6 stores it in its own file, earlier ones in the `config` of the
     model, a `config.json`.
     """
-    key = "sentence_transformers"
-    content = json_files.get(config, key, dict | None, folder) or {}
-    own = json_files.read_if_exists(os.path.join(folder, _MODEL))
-    names = [file.get("activation_fn") for file in (own, content)]
-    names.append(config.get("sbert_ce_default_activation_function"))
+    own = json_files.load(folder, _MODEL).content
+    in_config = config.nested("sentence_transformers").content
+    names = [file.get("activation_fn") for file in (own, in_config)]
+    names.append(config.content.get("sbert_ce_default_activation_function"))
     name = next(filter(None, names), None)
     prompt_key = "default_prompt_name"
     _require(folder, prompt_key, own.get(prompt_key), [None])
@@ -306,28 +238,27 @@ def read_score_activation(folder: str, config: dict[str, Any]) -> str | None:
     return activation
 
 
-def _read_model(directory: str, pooling: str) -> dict[str, Any]:
-    path = os.path.join(directory, _MODEL)
-    content = json_files.read_if_exists(path)
-    prompts = json_files.get(content, "prompts", dict | None, path) or {}
-    prompts = {
-        name: json_files.get(prompts, name, str | None, path) or ""
-        for name in prompts
-    }
+def _read_model(directory: str, pooling: JsonObject) -> dict[str, Any]:
+    settings = json_files.load(directory, _MODEL)
+    stored = settings.nested("prompts")
+    prompts = {n: stored.get(n, str | None) or "" for n in stored.content}
     if any(prompts.values()):
-        excluded = json_files.read_object(pooling).get("include_prompt")
-        _require(pooling, "include_prompt", excluded is not False, [True])
-    similarity = content.get("similarity_fn_name") or "cosine"
-    _require(path, "similarity_fn_name", similarity, SIMILARITIES)
-    default = json_files.get(content, "default_prompt_name", str | None, path)
+        includes = pooling.content.get("include_prompt") is not False
+        _require(pooling.path, "include_prompt", includes, [True])
+    similarity = settings.content.get("similarity_fn_name") or "cosine"
+    _require(
+        settings.path,
+        "similarity_fn_name",
+        similarity,
+        embedding_settings.SIMILARITIES,
+    )
+    default = settings.get("default_prompt_name", str | None)
     if default is not None:
-        _require(path, "default_prompt_name", default, list(prompts))
+        _require(settings.path, "default_prompt_name", default, list(prompts))
     return {
         "prompts": prompts,
         "default_prompt_name": default,
-        "truncate_dim": json_files.get(
-            content, "truncate_dim", json_files.Count | None, path
-        ),
+        "truncate_dim": settings.get("truncate_dim", json_files.Count | None),
         "similarity": similarity,
     }
 

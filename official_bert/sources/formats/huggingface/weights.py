@@ -17,6 +17,7 @@ from safetensors.numpy import save_file
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, listed
 from official_bert.io import files, json_files
+from official_bert.io.json_files import JsonObject
 from official_bert.sources import heads, task_file, tokenizer_files
 from official_bert.sources.formats import Source
 from official_bert.sources.formats.huggingface import files as huggingface_files
@@ -145,38 +146,36 @@ def describe(source: Source, config: BertConfig) -> Description:
 
     Raises `InputError` if `config.json` is damaged.
     """
-    directory, _, content = source
-    path = os.path.join(directory, huggingface_files.CONFIG)
-    head = heads.of_architecture(
-        huggingface_files.architecture(directory, content)
-    )
-    dropout = content.get("classifier_dropout")
+    directory, _, settings = source
+    head = heads.of_architecture(huggingface_files.architecture(settings))
+    dropout = settings.content.get("classifier_dropout")
     if dropout not in (None, _CLASSIFIER_DROPOUT):
         logging.warning(
-            f"{path}: `classifier_dropout` is {dropout}. This project always "
-            f"uses {_CLASSIFIER_DROPOUT}."
+            f"{settings.path}: `classifier_dropout` is {dropout}. This project "
+            f"always uses {_CLASSIFIER_DROPOUT}."
         )
     return Description(
         config=config,
         task=task_file.read_beside(directory) or None,
-        labels=huggingface_files.labels(directory, content),
-        problem_type=_problem_type(directory, content),
+        labels=huggingface_files.labels(settings),
+        problem_type=_problem_type(directory, settings),
         max_seq_length=sentence_transformers.read_length(directory),
         head=head.name if head else None,
     )
 
 
-def _problem_type(directory: str, content: dict[str, Any]) -> str | None:
+def _problem_type(directory: str, settings: JsonObject) -> str | None:
     """Returns `problem_type`, a key of `config.json`.
 
     Models with one label are "regression" if the label's logit is the answer,
     and None if its sigmoid is. Cross-encoders have another key for that.
     """
-    path = os.path.join(directory, huggingface_files.CONFIG)
-    name: str | None = json_files.get(content, "problem_type", str | None, path)
-    if len(huggingface_files.labels(directory, content)) != 1:
+    name: str | None = settings.get("problem_type", str | None)
+    if len(huggingface_files.labels(settings)) != 1:
         return name
-    activation = sentence_transformers.read_score_activation(directory, content)
+    activation = sentence_transformers.read_score_activation(
+        directory, settings
+    )
     names = {None: name, "Identity": "regression", "Sigmoid": None}
     return names[activation]
 

@@ -7,6 +7,7 @@ from typing import Any
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.io import files, json_files
+from official_bert.io.json_files import JsonObject
 from official_bert.sources import tokenizer_files
 from official_bert.tokenization.settings import UNKNOWN, TokenizerSettings
 
@@ -22,8 +23,6 @@ SIZES = {
     "type_vocab_size": "num_segments",
 }
 
-_CONFIG, _TOKENIZER = "config.json", "tokenizer.json"
-
 # Arguments of its BertTokenizer that have to have these values.
 _FIXED: dict[str, list[Any]] = {
     "split": [True, None],
@@ -33,35 +32,32 @@ _FIXED: dict[str, list[Any]] = {
 }
 
 
-def matches(
-    directory: str, names: Sequence[str], content: dict[str, Any]
-) -> bool:
+def matches(directory: str, names: Sequence[str], settings: JsonObject) -> bool:
     """Whether the config is that of a Keras object."""
-    return "registered_name" in content
+    return "registered_name" in settings.content
 
 
-def require_class(content: dict[str, Any], path: str, expected: str) -> None:
-    """Raises `InputError` if a file's content describes another class."""
-    registered = str(content.get("registered_name"))
+def require_class(settings: JsonObject, expected: str) -> None:
+    """Raises `InputError` if a file describes another class."""
+    registered = str(settings.content.get("registered_name"))
     class_name = registered.rpartition(">")[2]
     if class_name != expected:
         raise InputError(
-            f"{path}: must be a {expected}. Received: {class_name}. For other "
-            "models with a BertBackbone, save the backbone alone: "
+            f"{settings.path}: must be a {expected}. Received: {class_name}. "
+            "For other models with a BertBackbone, save the backbone alone: "
             "`model.backbone.save_to_preset(directory)`."
         )
 
 
-def read_config(directory: str, content: dict[str, Any]) -> BertConfig:
+def read_config(directory: str, settings: JsonObject) -> BertConfig:
     """Returns the config; raises `InputError` if it is not of BERT."""
-    path = os.path.join(directory, _CONFIG)
-    require_class(content, path, "BertBackbone")
-    sizes = _arguments(content, path)
+    require_class(settings, "BertBackbone")
+    sizes = settings.nested("config").content
     config = BertConfig.from_dict(
         {name: sizes.get(key) for name, key in SIZES.items()}
     )
     config.attention_probs_dropout_prob = config.hidden_dropout_prob
-    config.validate(f"{path}: must be a BERT preset. ")
+    config.validate(f"{settings.path}: must be a BERT preset. ")
     return config
 
 
@@ -70,21 +66,15 @@ def read_tokenizer(directory: str) -> tuple[str | None, TokenizerSettings]:
 
     The vocabulary is None if the preset has no tokenizer.
     """
-    path = os.path.join(directory, _TOKENIZER)
-    if not files.exists(path):
+    settings = json_files.load(directory, "tokenizer.json")
+    if not files.exists(settings.path):
         return None, UNKNOWN
-    content = json_files.read_object(path)
-    require_class(content, path, "BertTokenizer")
+    require_class(settings, "BertTokenizer")
     vocab = os.path.join(directory, "assets/tokenizer/vocabulary.txt")
-    arguments = tokenizer_files.Settings(path, _arguments(content, path))
-    arguments.require(_FIXED)
+    arguments = settings.nested("config")
+    tokenizer_files.require_values(arguments, _FIXED)
     lower, strips = (
         bool(arguments.get(key, bool | None))
         for key in ("lowercase", "strip_accents")
     )
     return files.read_text(vocab), TokenizerSettings(lower, strips)
-
-
-def _arguments(content: dict[str, Any], path: str) -> dict[str, Any]:
-    """Returns the arguments of the object that a file describes."""
-    return json_files.get(content, "config", dict | None, path) or {}

@@ -54,11 +54,9 @@ def open_arrays(directory: str, config: BertConfig) -> Arrays:
     Raises `InputError` if it is damaged or not a BERT preset, or if the package
     keras_hub is missing.
     """
-    task_path = os.path.join(directory, file_names.TASK)
-    has_head = files.exists(task_path)
-    if has_head:
-        content = json_files.read_object(task_path)
-        keras_hub_files.require_class(content, task_path, "BertMaskedLM")
+    head = json_files.load(directory, file_names.TASK)
+    if has_head := files.exists(head.path):
+        keras_hub_files.require_class(head, "BertMaskedLM")
     if missing := missing_package("keras_hub"):
         raise InputError(f"{directory} {missing}")
     from keras_hub import models
