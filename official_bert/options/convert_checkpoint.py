@@ -2,7 +2,6 @@
 
 import functools
 import os
-from typing import TypeVar
 
 from official_bert.io import files
 from official_bert.options import checks, flags
@@ -12,8 +11,6 @@ from official_bert.sources import formats, pretrained
 from official_bert.sources.formats import FORMATS
 from official_bert.sources.formats.huggingface import sentence_transformers
 from official_bert.sources.heads import CLASSIFIERS
-
-_Options = TypeVar("_Options", bound="ConvertCheckpoint")
 
 # {values of --to that cannot be converted back: packages that they need}.
 EXPORTS = {"openvino": ["openvino"], "onnx": ["tf2onnx", "onnxruntime"]}
@@ -102,7 +99,7 @@ class ConvertCheckpoint(TokenizerOptions, heading="Model"):
     )
     overwrite: bool = flags.switch("Replace the contents of --output.")
 
-    def _complete(self: _Options) -> _Options:
+    def _complete(self) -> flags.Self:
         """Downloads the model if --input is a name; sets its directory."""
         model = self.input or ""
         if model == "list":

@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-from typing import TypeVar
 
 from absl import logging
 
@@ -18,9 +17,6 @@ from official_bert.sources import pretrained
 from official_bert.sources.embedding_settings import EmbeddingSettings
 
 _FORMATS = {".npy": "npy", ".tfrecord": "tfrecord", ".tf_record": "tfrecord"}
-
-
-_Options = TypeVar("_Options", bound="ExtractFeatures")
 
 
 class ExtractFeatures(
@@ -81,7 +77,7 @@ class ExtractFeatures(
     def _has_default_model(self) -> bool:
         return True
 
-    def _complete(self: _Options) -> _Options:
+    def _complete(self) -> flags.Self:
         """Fills in what the model's files say, and the layers of small ones."""
         options = super()._complete()
         if not files.is_file(options.bert_config_file or ""):

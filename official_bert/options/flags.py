@@ -15,13 +15,14 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from official_bert.errors import InputError
 
 if sys.version_info >= (3, 11):
-    from typing import dataclass_transform
+    from typing import Self, dataclass_transform
 else:
+    Self = Any
 
     def dataclass_transform(**_: Any) -> Any:
         """Does nothing: only type checkers use the decorator."""
@@ -81,8 +82,6 @@ VALUES = {
     float: "a number",
     bool: "true or false",
 }
-
-_Self = TypeVar("_Self", bound="Options")
 
 # Returns None for a valid value. Otherwise, returns the end of a sentence that
 # starts with the flag, such as "must be ...".
@@ -254,7 +253,7 @@ class Options:
             if policy.items() <= field.metadata.items()
         ]
 
-    def replace(self: _Self, **changes: Any) -> _Self:
+    def replace(self, **changes: Any) -> Self:
         """Returns options with some values changed; these count as given, too.
 
         If the options are resolved, all of their values count as given.
@@ -263,12 +262,12 @@ class Options:
         kept = {name: getattr(self, name) for name in names}
         return type(self)(**{**kept, **changes})
 
-    def fill(self: _Self, values: Mapping[str, Any]) -> _Self:
+    def fill(self, values: Mapping[str, Any]) -> Self:
         """Returns options with values for those that are not given."""
         omitted = {n: v for n, v in values.items() if n not in self.given}
         return self.replace(**omitted)
 
-    def resolve(self: _Self) -> _Self:
+    def resolve(self) -> Self:
         """Returns options whose values are complete, valid and usable.
 
         This reads files, and fills in what they and other options imply.
@@ -281,7 +280,7 @@ class Options:
         vars(options)["is_resolved"] = True
         return options
 
-    def _complete(self: _Self) -> _Self:
+    def _complete(self) -> Self:
         """Returns options with the values that files and options imply."""
         return self
 

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import os
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from absl import logging
 
@@ -22,9 +22,6 @@ from official_bert.sources.released_models import (
 
 # The flags of the files of a model.
 MODEL_FILES = ModelFiles.names()[:3]
-
-_Model = TypeVar("_Model", bound="NamedModel")
-_Options = TypeVar("_Options", bound="ModelOptions")
 
 
 class TokenizerOptions(flags.Options, heading="Model", common=False):
@@ -53,7 +50,7 @@ class NamedModel(flags.Options, heading="Model"):
         in_sweep=False,
     )
 
-    def _complete(self: _Model) -> _Model:
+    def _complete(self) -> flags.Self:
         """Fills in the files and the casing of --model."""
         options = super()._complete()
         names = {"model", "model_dir", *MODEL_FILES}
@@ -67,7 +64,7 @@ class NamedModel(flags.Options, heading="Model"):
             return options
         return options._fill_from_model(options.model)
 
-    def _fill_from_model(self: _Model, model: str) -> _Model:
+    def _fill_from_model(self, model: str) -> flags.Self:
         """Fills in the files and the casing of a model."""
         found = pretrained.find(model, getattr(self, "vocab_file", None))
         casing = "uncased" if found.do_lower_case else "cased"
@@ -83,7 +80,7 @@ class NamedModel(flags.Options, heading="Model"):
             vars(options)["model_files"] = found  # Already read.
         return options
 
-    def replace(self: _Model, **changes: Any) -> _Model:
+    def replace(self, **changes: Any) -> flags.Self:
         """Keeps what was read of the model, unless its files change."""
         options = super().replace(**changes)
         names = {"model_dir", *ModelFiles.names()}
@@ -133,14 +130,14 @@ class ModelOptions(TokenizerOptions, NamedModel, heading="Model", common=False):
         "without them, true."
     )
 
-    def _complete(self: _Options) -> _Options:
+    def _complete(self) -> flags.Self:
         """Fills in the files of --model, which conflicts with --model_dir."""
         if self.model and self.model_dir:
             message = f"conflicts with {self.flag('model')}. Omit one."
             raise self.error("model_dir", message)
         return super()._complete()
 
-    def _fill_from_model(self: _Options, model: str) -> _Options:
+    def _fill_from_model(self, model: str) -> flags.Self:
         """Fills in the run directory that --model names, or its files."""
         if task_file.is_in_run(model):
             return self.fill({"model_dir": model})

@@ -2,7 +2,7 @@
 
 import os
 import re
-from typing import Any, TypeVar
+from typing import Any
 
 from official_bert.errors import InputError, listed
 from official_bert.io import files, json_files, tables
@@ -45,9 +45,6 @@ def _fold(value: str) -> str | None:
     if not match or int(match[2]) < max(2, int(match[1])):
         return "must be the number of a fold and of all, such as 2of5."
     return None
-
-
-_Options = TypeVar("_Options", bound="RunClassifier")
 
 
 class RunClassifier(EmbeddingOptions, heading="Data", common=False):
@@ -324,7 +321,7 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
             message += f"{self.flag('task_name')}."
             raise self.error("task_type", message)
 
-    def _complete(self: _Options) -> _Options:
+    def _complete(self) -> flags.Self:
         """Fills in what the flags of own files imply, without reading them."""
         actions: dict[str, Any] = {}
         if self.train_file:

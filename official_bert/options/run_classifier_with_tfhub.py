@@ -1,12 +1,9 @@
 """Options of `run_classifier_with_tfhub.py`."""
 
 import os
-from typing import TypeVar
 
 from official_bert.options import flags
 from official_bert.options.run_classifier import RunClassifier
-
-_Options = TypeVar("_Options", bound="RunClassifierWithTfhub")
 
 
 def _hub_module(handle: str) -> str | None:
@@ -68,7 +65,7 @@ class RunClassifierWithTfhub(RunClassifier, heading="Data", common=False):
     def _has_model_files(self) -> bool:
         return False
 
-    def _fill_from_model(self: _Options, model: str) -> _Options:
+    def _fill_from_model(self, model: str) -> flags.Self:
         return self  # --model is an error.
 
     def _check_model(self) -> None:

@@ -2,15 +2,13 @@
 
 import dataclasses
 import json
-from typing import Any, TypeVar
+from typing import Any
 
 from official_bert.config import BertConfig
 from official_bert.io import files
 from official_bert.options import checks, flags, tf_config
 from official_bert.options.model_source import NamedModel
 from official_bert.sources import checkpoint_paths
-
-_Options = TypeVar("_Options", bound="TrainingOptions")
 
 
 class DeviceOptions(
@@ -209,7 +207,7 @@ class TrainingOptions(
         **flags.PER_COMMAND,
     )
 
-    def _complete(self: _Options) -> _Options:
+    def _complete(self) -> flags.Self:
         """Without --do_train, fills in the options of the earlier run."""
         options = super()._complete()
         if options.do_train or not options.output_dir:
