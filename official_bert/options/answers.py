@@ -43,7 +43,7 @@ class AnswerOptions(ModelOptions, EngineOptions, heading="Model"):
     model_dir: str | None = flags.optional_path(
         "The --output_dir of run_classifier.py, run_classifier_with_tfhub.py "
         "or run_squad.py, or a model exported for OpenVINO.",
-        conflicts=MODEL_FILES,
+        conflicts=" ".join(MODEL_FILES),
     )
     text_a_column: str | None = flags.optional(
         "Column of the text: name or number; in JSON, the key. Default: as in "

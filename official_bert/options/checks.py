@@ -100,9 +100,14 @@ def regular_expression(pattern: str) -> str | None:
     return None
 
 
-def installed(package: str) -> Check:
-    """Returns a check that accepts all values if a package is installed."""
-    return lambda _: missing_package(package)
+def installed(package: str, needed_for: str | None = None) -> Check:
+    """Returns a check that accepts all values if a package is installed.
+
+    If not, it accepts values other than `needed_for`; None: no value.
+    """
+    return lambda value: (
+        missing_package(package) if needed_for in (None, value) else None
+    )
 
 
 file_option = functools.partial(path_option, check=existing_file)

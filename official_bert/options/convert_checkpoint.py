@@ -69,33 +69,24 @@ class ConvertCheckpoint(TokenizerOptions, heading="Model"):
         "A file of new words and markers such as [E1], one per line, to add to "
         "the vocabulary. Their weights are the means over their tokens today.",
     )
-    repeat_positions: int = flags.option(
+    repeat_positions: int = flags.non_negative(
         "For a model that was trained on at most N tokens: replace the "
         "position embeddings after the first N with copies of the first N. 0: "
         "keep them. TF1 input needs --to=huggingface.",
         0,
-        at_least=0,
     )
-    average_checkpoints: int = flags.option(
+    average_checkpoints: int = flags.non_negative(
         "A run directory: the mean of the weights of its newest N checkpoints. "
         "0: those of the best or newest one.",
         0,
-        at_least=0,
         check=lambda number: None if number != 1 else "must be at least 2.",
     )
     strip_optimizer: bool = flags.switch(
         "Copy a TF1 checkpoint without the optimizer state (adam_m, adam_v, "
         "global_step, ...), which is two thirds of its size.",
-        conflicts=(
-            "bert_config_file",
-            "vocab_file",
-            "do_lower_case",
-            *TokenizerOptions.fields(),
-            "add_tokens",
-            "head",
-            "repeat_positions",
-            "average_checkpoints",
-        ),
+        conflicts=" ".join(TokenizerOptions.fields())
+        + " bert_config_file vocab_file do_lower_case add_tokens head "
+        "repeat_positions average_checkpoints",
     )
     overwrite: bool = flags.switch("Replace the contents of --output.")
 

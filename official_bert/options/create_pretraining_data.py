@@ -107,7 +107,7 @@ class CreatePretrainingData(TokenizerOptions, NamedModel, heading="Model"):
         "same for every N; memory depends on the longest document, and the end "
         "of a file ends a document.",
         0,
-        conflicts=("runner",),
+        conflicts="runner",
     )
     runner: str | None = flags.optional(
         "Apache Beam runner, for clusters; creates the same instances as "

@@ -45,25 +45,25 @@ class EmbeddingOptions(
         "listed, such as 64,128, so that shorter vectors are good, too.",
         "",
         check=checks.parsed_by(parse_sizes),
-        conflicts=("teacher",),
+        conflicts="teacher",
     )
     temperature: float = flags.option(
         "Embeddings: the divisor of cosines in the losses.",
         0.05,
         at_least=1e-3,
-        conflicts=("teacher",),
+        conflicts="teacher",
     )
     symmetric_loss: bool = flags.switch(
         "Embeddings: in pairs without scores, each match must also find its "
         "text, as in MultipleNegativesSymmetricRankingLoss.",
-        conflicts=("teacher",),
+        conflicts="teacher",
     )
     score_loss: str = flags.choice(
         "Embeddings: the loss of pairs with scores. cosent: the order of the "
         "cosines. cosine: their squared difference from the scores, scaled to "
         "0 to 1.",
         "cosent|cosine",
-        conflicts=("teacher",),
+        conflicts="teacher",
     )
     corpus_file: str | None = flags.optional_path(
         "Embeddings: text files with a passage per line. Evaluations search "
@@ -77,7 +77,7 @@ class EmbeddingOptions(
         "with the N most similar texts that are not matches, to train on next.",
         0,
         needs="train_file",
-        conflicts=("sweep", "teacher"),
+        conflicts="sweep teacher",
         **flags.PER_COMMAND,
         in_sweep=False,
     )

@@ -1,24 +1,21 @@
 """The engine that predicts: TensorFlow or OpenVINO."""
 
-from official_bert.errors import missing_package
-from official_bert.options.flags import Options, choice
+from official_bert.options import checks, flags
 
 
-def _installed(engine: str) -> str | None:
-    return missing_package("openvino") if engine == "openvino" else None
-
-
-class EngineOptions(Options, heading="Prediction and export", common=False):
+class EngineOptions(
+    flags.Options, heading="Prediction and export", common=False
+):
     """The flags `--engine` and `--precision`."""
 
-    engine: str = choice(
+    engine: str = flags.choice(
         "openvino: run a model that was exported for OpenVINO, or convert a "
         "checkpoint; in a run directory, the result is kept. auto: openvino if "
         "it is installed and the model was converted, otherwise tensorflow.",
         "auto|tensorflow|openvino",
-        check=_installed,
+        check=checks.installed("openvino", needed_for="openvino"),
     )
-    precision: str = choice(
+    precision: str = flags.choice(
         "OpenVINO: the precision of computation. bfloat16 is faster on many "
         "processors. auto: float32.",
         "auto|float32|bfloat16",

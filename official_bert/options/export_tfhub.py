@@ -23,7 +23,7 @@ class ExportTfhub(ModelOptions, heading="Model"):
     model_dir: str | None = flags.optional_path(
         "A run directory; add --vocab_file if it has no vocab.txt. Layers of a "
         "task are not exported.",
-        conflicts=("bert_config_file", "init_checkpoint"),
+        conflicts="bert_config_file init_checkpoint",
     )
     export_path: str | None = flags.optional_path(
         "Directory of the encoder module.", heading="Prediction and export"

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from absl import logging
 
-from official_bert.errors import InputError, missing_package
+from official_bert.errors import InputError
 from official_bert.io import files, json_files
 from official_bert.options import checks, flags
 from official_bert.options.model_source import TokenizerOptions
@@ -77,7 +77,7 @@ class FinetuningOptions(
         "Also learn the answers of a model fine-tuned for the same task: a run "
         "directory, an OpenVINO export, or a Hugging Face model. For "
         "embeddings, learn only the vectors of an embedding model.",
-        needed_by=("distill_alpha", "distill_temperature"),
+        needed_by="distill_alpha distill_temperature",
         inherited=False,
         in_sweep=False,
     )
@@ -169,7 +169,7 @@ class FinetuningOptions(
         "Export for OpenVINO, not for TensorFlow Serving. The default of "
         "--export_dir is then export_openvino/ in --output_dir.",
         needs="do_export",
-        conflicts=("export_tflite",),
+        conflicts="export_tflite",
         check=checks.installed("openvino"),
         **flags.PER_COMMAND,
     )
@@ -179,7 +179,7 @@ class FinetuningOptions(
         "weights). OpenVINO: int8, also for activations.",
         "none|float16|dynamic|int8",
         needs="do_eval",
-        check=lambda kind: missing_package("nncf") if kind == "int8" else None,
+        check=checks.installed("nncf", needed_for="int8"),
         **flags.PER_COMMAND,
     )
 

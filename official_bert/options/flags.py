@@ -97,8 +97,8 @@ def option(
     between: tuple[float, float] | None = None,
     check: Check | None = None,
     needs: str = "",
-    needed_by: Sequence[str] = (),
-    conflicts: Sequence[str] = (),
+    needed_by: str = "",
+    conflicts: str = "",
     implied_by: str | None = None,
     num_bits: int = 31,
     is_path: bool = False,
@@ -121,8 +121,8 @@ def option(
         between: The smallest and the largest allowed number.
         check: Called with the value if the option is set; with `needed_by`,
             only if one of these options is set too.
-        needs: Other options that must be set if this one is, such as
-            "teacher train_file".
+        needs: Other options that must be set if this one is, separated by
+            spaces, such as "teacher train_file".
         needed_by: Options that can be set only if this one is.
         conflicts: Options that cannot be set together with this one.
         implied_by: Another option that implies the value of this required one.
@@ -234,7 +234,7 @@ class Options:
             if message := _value_error(field, getattr(self, name)):
                 raise self.error(name, message)
         for name, field in fields.items():
-            for other in field.metadata["conflicts"]:
+            for other in field.metadata["conflicts"].split():
                 if self.is_set(name) and self.is_set(other):
                     flag = self.flag(other)
                     raise self.error(name, f"conflicts with {flag}. Omit one.")
@@ -296,7 +296,7 @@ class Options:
             raise InputError(f"At least one of {names} must be given.")
         for name, field in self.fields().items():
             check = field.metadata["check"]
-            needed_by = field.metadata["needed_by"]
+            needed_by = field.metadata["needed_by"].split()
             is_needed = not needed_by or any(map(self.is_set, needed_by))
             if check and is_needed and self.is_set(name):
                 self.require(name, check)
@@ -349,9 +349,9 @@ class Options:
 
     def _require_needed(self, field: dataclasses.Field[Any]) -> None:
         """Raises `InputError` if an option is set, but not one it needs."""
-        name, needed_by = field.name, field.metadata["needed_by"]
-        needs = [(name, needed) for needed in field.metadata["needs"].split()]
-        needs += [(other, name) for other in needed_by]
+        name, declared = field.name, field.metadata
+        needs = [(name, needed) for needed in declared["needs"].split()]
+        needs += [(other, name) for other in declared["needed_by"].split()]
         for dependent, needed in needs:
             if self.is_set(dependent) and not self.is_set(needed):
                 message = (

@@ -113,7 +113,7 @@ class ModelOptions(TokenizerOptions, NamedModel, heading="Model", common=False):
     model_dir: str | None = flags.optional_path(
         "A run directory: the --output_dir of run_pretraining.py, "
         "run_classifier.py or run_squad.py.",
-        conflicts=MODEL_FILES,
+        conflicts=" ".join(MODEL_FILES),
         common=True,
     )
     bert_config_file: str | None = flags.optional_path(

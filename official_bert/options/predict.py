@@ -53,7 +53,7 @@ class Predict(AnswerOptions, heading="Model"):
     fill_mask: bool = flags.switch(
         "Predict each [MASK], with a pre-trained model: a run directory, or "
         "--model (--model=list shows names). Default: bert_tiny_demo.",
-        conflicts=("score",),
+        conflicts="score",
         heading="Prediction and export",
     )
     top_k: int = flags.positive(
@@ -68,7 +68,7 @@ class Predict(AnswerOptions, heading="Model"):
         "integrated_gradients: averages gradients; needs TensorFlow. "
         "occlusion: replaces each word by [MASK]; works with every engine.",
         choices=EXPLANATIONS,
-        conflicts=("fill_mask", "score"),
+        conflicts="fill_mask score",
     )
 
     @property

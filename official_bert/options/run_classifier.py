@@ -97,10 +97,8 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
         0,
         needs="train_file do_train",
         check=lambda number: None if number > 1 else "must be at least 2.",
-        conflicts=(
-            *("fold", "sweep", "dev_file", "do_eval", "eval_every"),
-            *("do_export", "overwrite_output_dir"),
-        ),
+        conflicts="fold sweep dev_file do_eval eval_every do_export "
+        "overwrite_output_dir",
         **flags.PER_COMMAND,
         in_sweep=False,
         one_host="Give each host its own --fold.",
@@ -111,7 +109,7 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
         "",
         needs="train_file do_train",
         check=_fold,
-        conflicts=("dev_file",),
+        conflicts="dev_file",
         inherited=False,
     )
     fit_max_seq_length: bool = flags.switch(
@@ -254,7 +252,7 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
         "learning_rate=5e-5,3e-5;seed=1..5, and write a table of results.",
         "",
         needs="do_train",
-        conflicts=("do_export", "overwrite_output_dir"),
+        conflicts="do_export overwrite_output_dir",
         common=True,
         **flags.PER_COMMAND,
         in_sweep=False,

@@ -10,12 +10,12 @@ class RunSquad(FinetuningOptions, heading="Data", common=False):
     train_file: str | None = checks.optional_file(
         "A SQuAD JSON file to train on, or a .jsonl, .csv or .tsv table with "
         "the columns question, context, answer_text, answer_start.",
-        needed_by=("do_train",),
+        needed_by="do_train",
         common=True,
     )
     predict_file: str | None = checks.optional_file(
         "A SQuAD JSON file or a table to predict and evaluate.",
-        needed_by=("do_predict", "do_eval", "eval_every"),
+        needed_by="do_predict do_eval eval_every",
         common=True,
     )
     max_seq_length: int = flags.option(

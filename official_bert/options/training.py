@@ -177,7 +177,7 @@ class TrainingOptions(
         "bfloat16: round the operands of matrix products to bfloat16; all else "
         "stays in float32. Faster on processors with bfloat16 instructions.",
         "float32|bfloat16",
-        conflicts=("mixed_precision",),
+        conflicts="mixed_precision",
         **flags.PER_COMMAND,
         with_module=False,
     )

@@ -26,7 +26,7 @@ class VisualizeAttention(ModelOptions, heading="Data"):
     )
     text_a: str | None = flags.optional(
         "The text whose attention to show. [MASK] is one token.",
-        conflicts=("word",),
+        conflicts="word",
         check=_text,
     )
     text_b: str | None = flags.optional(
@@ -38,7 +38,7 @@ class VisualizeAttention(ModelOptions, heading="Data"):
     input_file: str | None = checks.optional_file(
         "Sentences that contain --word, one per line.",
         needs="word",
-        needed_by=("word",),
+        needed_by="word",
     )
     max_seq_length: int = flags.option(
         "Maximum number of tokens; longer texts are an error.", 128, at_least=3

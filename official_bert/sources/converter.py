@@ -40,6 +40,8 @@ from official_bert.tokenization import (
     validate_case_matches_checkpoint,
 )
 
+Shapes = Mapping[str, Shape]
+
 _CARD = "README.md"  # The model card of the Hugging Face Hub.
 
 # The weights with a row or a value for each token.
@@ -254,13 +256,10 @@ def _complete(
             "converted model. Pass --vocab_file."
         )
     else:
-        description.config.require_vocabulary(
-            {token: index for index, token in enumerate(description.tokens)},
-            options.vocab_file or options.input,
-        )
-        settings.require_in(
-            description.tokens, options.vocab_file or options.input
-        )
+        where = options.vocab_file or options.input
+        ids = {token: index for index, token in enumerate(description.tokens)}
+        description.config.require_vocabulary(ids, where)
+        settings.require_in(ids, where)
         if options.do_lower_case is not None:
             validate_case_matches_checkpoint(
                 options.do_lower_case, options.input
@@ -403,7 +402,7 @@ def _report(
     left_out = set(model.left_out)
     state = {n for n in left_out if re.search(tf1.OPTIMIZER_STATE, n)}
     lines = [
-        _table((model.arrays.where, read), (options.output, written)),
+        _table(model.arrays.where, read, options.output, written),
         f"Head: {model.head.name}. Read back: {len(written)} arrays, largest "
         "difference 0.",
     ]
@@ -427,11 +426,11 @@ def _report(
     return "\n".join(lines)
 
 
-def _table(*sides: tuple[str, Mapping[str, Shape]]) -> str:
-    """Returns the sizes of input and output, each a path and {name: shape}."""
+def _table(source: str, read: Shapes, target: str, written: Shapes) -> str:
+    """Returns the sizes of the arrays that were read and written."""
     lines = [f"{'':7}{'arrays':>7}{'values':>14}"]
-    names = ("input", "output")
-    for name, (path, shapes) in zip(names, sides, strict=True):
+    sides = ("input", source, read), ("output", target, written)
+    for name, path, shapes in sides:
         num_values = sum(map(math.prod, shapes.values()))
         lines.append(f"{name:7}{len(shapes):7,}{num_values:14,}  {path}")
     return "\n".join(lines)
@@ -473,7 +472,7 @@ def strip_optimizer(options: ConvertCheckpoint) -> str:
         after = tf1_weights.open_arrays(directory)
         if gap := _difference(kept, before.read, after.read):
             raise RuntimeError(f"The copy differs from the original by {gap}.")
-    table = _table((prefix, before.shapes), (options.output, after.shapes))
+    table = _table(prefix, before.shapes, options.output, after.shapes)
     return (
         f"{table}\nLeft out: {len(before.shapes) - len(kept)} arrays. Read "
         f"back: {len(kept)} arrays, largest difference 0."

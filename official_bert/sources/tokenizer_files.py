@@ -197,7 +197,7 @@ def _read(directory: str) -> tuple[TokenizerSettings, dict[str, int]]:
     )
     if lower is None and (config.content or normalizer.content):
         lower = True  # The default of transformers.
-    entries = _described_tokens(directory, config, fast)
+    entries = _described_tokens(directory, config, fast, special)
     tokens, ids = _added_tokens(entries, directory)
     limit = config.get("num_wordpieces", int | None)
     settings = TokenizerSettings(
@@ -207,10 +207,9 @@ def _read(directory: str) -> tuple[TokenizerSettings, dict[str, int]]:
 
 
 def _described_tokens(
-    directory: str, config: JsonObject, fast: JsonObject
+    directory: str, config: JsonObject, fast: JsonObject, special: JsonObject
 ) -> Iterator[dict[str, Any]]:
     """Yields added tokens as in `tokenizer.json`; the last one counts."""
-    special = json_files.load(directory, _SPECIAL)
     legacy = json_files.load(directory, _ADDED)
     listed = special.get("additional_special_tokens", list | None) or ()
     names = [t.get("content") if isinstance(t, dict) else t for t in listed]

@@ -100,7 +100,13 @@ def train(
     runner = StepRunner(trainer, start.seed, sharded.element_spec)
     with (
         _event_writer(options) as writer,
-        _progress_bar(step, num_steps, options) as bar,
+        progress.bar(
+            description="Training",
+            total=num_steps,
+            initial=step,
+            unit="step",
+            disable=not options.is_chief,
+        ) as bar,
         interruption.watched() as received,
         checkpointing.BackgroundSaver(trainer.state, start, options) as saver,
     ):
@@ -139,16 +145,6 @@ def train(
         # As a shell reports it. Another host may have received the signal.
         number = signal.Signals.__members__.get(stop, signal.SIGTERM)
         sys.exit(128 + number)
-
-
-def _progress_bar(step: int, num_steps: int, options: TrainingOptions) -> Any:
-    return progress.bar(
-        description="Training",
-        total=num_steps,
-        initial=step,
-        unit="step",
-        disable=not options.is_chief,
-    )
 
 
 @contextlib.contextmanager

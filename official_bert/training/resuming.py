@@ -172,11 +172,10 @@ def _require_same_run(
 ) -> None:
     """Raises `InputError` if the resumed run had other options or data."""
     record = RunDirectory(options.output_dir).record
-    command = record.command or options.command
-    if command != options.command:
+    if record.command not in (None, options.command):
         raise InputError(
-            f"--output_dir={options.output_dir} is a run of {command}. Choose "
-            "another directory. To start from that model, add "
+            f"--output_dir={options.output_dir} is a run of {record.command}. "
+            "Choose another directory. To start from that model, add "
             f"--model={options.output_dir}."
         )
     names = options.names(on_resume="fixed")
@@ -184,8 +183,7 @@ def _require_same_run(
     for name in ("dev_file", "teacher", "unlabeled_file", "corpus_file"):
         if None in (record.options.get(name), getattr(options, name, None)):
             names.append(name)
-    changes = changed_options(record, options, names)
-    changes += record.changed_files(compared_files(options, data_files))
+    changes = changed_inputs(options, names, data_files)
     problem = f"{resumed} was trained with other options or data:"
     _require_no_changes(changes, problem)
 
@@ -195,9 +193,8 @@ def require_same_steps(options: TrainingOptions, done: str) -> None:
 
     `done` is "N of N" steps.
     """
-    record = RunDirectory(options.output_dir).record
     names = options.names(on_resume="if_steps_left")
-    changes = changed_options(record, options, names)
+    changes = changed_inputs(options, names)
     problem = (
         f"{options.output_dir}: no step is left to train ({done} are done), so "
         "these changes would have no effect:"
@@ -256,16 +253,26 @@ def _require_no_changes(changes: list[str], problem: str) -> None:
         )
 
 
-def changed_options(
-    record: RunRecord, options: TrainingOptions, names: Collection[str]
+def changed_inputs(
+    options: TrainingOptions,
+    names: Collection[str],
+    data_files: Mapping[str, Sequence[str]] | None = None,
 ) -> list[str]:
-    """Returns lines that describe which of the named options differ."""
+    """Returns lines that describe how a run differs from the earlier one.
+
+    Compares the named options and, if `data_files` is not None, these files and
+    the initial weights.
+    """
+    record = RunDirectory(options.output_dir).record
     trained = record.options
-    return [
+    changes = [
         f"{options.flag_name(name)}: {trained[name]!r}, now {now!r}"
         for name, now in sorted(dataclasses.asdict(options).items())
         if name in names and trained.get(name, now) != now
     ]
+    if data_files is not None:
+        changes += record.changed_files(compared_files(options, data_files))
+    return changes
 
 
 def compared_files(

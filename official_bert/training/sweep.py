@@ -175,12 +175,8 @@ def require_same_run(
     task: Task, options: RunClassifier, names: Collection[str]
 ) -> None:
     """Raises `InputError` if an earlier run had other named flags or data."""
-    record = RunDirectory(options.output_dir).record
-    changes = resuming.changed_options(record, options, names)
     data_files = finetune.data_files(task, options)
-    changes += record.changed_files(
-        resuming.compared_files(options, data_files)
-    )
+    changes = resuming.changed_inputs(options, names, data_files)
     if changes:
         raise InputError(
             f"{options.output_dir} holds a run with other flags or data:"

@@ -17,7 +17,7 @@ from official_bert.options.flags import Options, option, positive, share, switch
 class OvenOptions(Options, heading="Devices"):
     minutes: int = option("Baking time.", 30, between=(1, 90))
     steam: float = option("Seconds of steam.", 0.0, needs="water")
-    water: str | None = option("Its source.", None, needed_by=("do_brush",))
+    water: str | None = option("Its source.", None, needed_by="do_brush")
 
 
 class TimeOptions(Options, heading="Evaluation"):
@@ -31,13 +31,13 @@ class Baking(TimeOptions, OvenOptions, heading="Model"):
     filling: str | None = option(
         "The filling.",
         None,
-        needed_by=("do_brush",),
+        needed_by="do_brush",
         check=lambda text: None if text.islower() else "is not low.",
     )
     shape: str = option("The shape.", "round", choices=("round", "long"))
     salt: float = share("Share of salt.", 0.02, heading="Data")
     do_glaze: bool = option("Whether to glaze.", True)
-    cold: bool = switch("Whether to bake cold.", conflicts=("minutes",))
+    cold: bool = switch("Whether to bake cold.", conflicts="minutes")
     do_brush: bool = switch("Whether to brush.")
     loaves: int = positive("Number of loaves.", 2)
     minutes: int = option("Longer time.", 40, between=(1, 90))

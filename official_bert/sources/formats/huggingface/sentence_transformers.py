@@ -158,8 +158,6 @@ def _read_pooling(settings: JsonObject) -> tuple[str, ...]:
     if names is None:
         keys = _POOLING_KEYS.items()
         names = [name for name, key in keys if content.get(key)] or ["mean"]
-    if isinstance(names, str):
-        names = [names]
     if not isinstance(names, list) or not names:
         names = [names]
     if any(name not in list(_POOLING_KEYS) for name in names):
