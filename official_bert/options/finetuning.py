@@ -127,8 +127,7 @@ class FinetuningOptions(
         **flags.NEUTRAL,
     )
     early_stopping: int = flags.non_negative(
-        "With --eval_every: stop after N evaluations without improvement; 0: "
-        "never.",
+        "Stop after N --eval_every evaluations without improvement; 0: never.",
         0,
         needs="eval_every",
         common=True,

@@ -25,8 +25,7 @@ class Predict(AnswerOptions, heading="Model"):
     input_format: str = flags.choice(
         "lines or text: one text per line. tsv: one or two texts, or a table. "
         "csv: a table. jsonl: a text, list or object. conll: one word per "
-        "line, for taggers. auto: detected from the name and, for taggers, the "
-        "content.",
+        "line, for taggers. auto: by the name and, for taggers, the content.",
         "auto|lines|text|tsv|csv|jsonl|conll",
     )
     has_header: bool | None = flags.optional(

@@ -59,9 +59,8 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
     )
     task_name: str = flags.option(
         "cola, sst-2, mrpc, sts-b, qqp, mnli, qnli, rte, wnli, ax, xnli; swag; "
-        "ner, pos or tagging; tsv, csv, jsonl, xlsx, parquet or arrow for your "
-        "own data; choices for "
-        "your own multiple-choice data.",
+        "ner, pos or tagging; own data: tsv, csv, jsonl, xlsx, parquet or "
+        "arrow, or choices for multiple choice.",
         implied_by="train_file",
         on_resume="free",
         in_sweep=False,
@@ -162,15 +161,13 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
     label_column: str = flags.option(
         "Own data: column of the label. Multi-label: comma-separated labels, "
         "or several columns of 0 and 1, such as toxic,insult. Multiple choice: "
-        "the correct choice, A, B, ... or a number from 0. Tagging: tags or "
-        "spans.",
+        "A, B, ... or a number from 0. Tagging: tags or spans.",
         "label",
         common=True,
     )
     id_column: str | None = flags.optional(
-        "Own data: column of the ids of the examples; in tagging, of the "
-        "sentences. Default: the line number; in multiple choice, id if it "
-        "exists."
+        "Own data: column of ids, in tagging of the sentences. Default: the "
+        "line number; in multiple choice, id if it exists."
     )
     label_file: str | None = checks.optional_file(
         "Own data, tagging: all labels, one per line. Default: the labels of "
@@ -179,8 +176,7 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
         inherited=False,
     )
     context_column: str = flags.option(
-        "Multiple choice: column of the text that the choices are about; not "
-        "needed if there are questions.",
+        "Multiple choice: column of the context; not needed with questions.",
         "context",
         tasks="choices",
     )
@@ -205,8 +201,7 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
     )
     class_weights: str = flags.option(
         "Weights of the labels in the training loss: none, balanced (rare "
-        "labels have large weights), or LABEL=W,... Other labels have the "
-        "weight 1.",
+        "labels have large weights), or LABEL=W,... (others have weight 1).",
         "none",
         check=checks.parsed_by(parse_class_weights),
         heading="Training",
@@ -225,9 +220,9 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
         tasks="classification multilabel regression",
     )
     unlabeled_file: str | None = flags.optional_path(
-        "Own data: more texts to learn the teacher's answers for, in files "
-        "like --train_file, whose labels are ignored, or in .txt files with a "
-        "text per line.",
+        "Own data: more texts to learn the teacher's answers for: files like "
+        "--train_file (labels are ignored), or .txt files with a text per "
+        "line.",
         needs="teacher train_file",
         inherited=False,
         in_sweep=False,
@@ -241,8 +236,8 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
     best_metric: str = flags.option(
         "The metric of eval_results.json that best/, --early_stopping and "
         "--sweep maximize, such as macro_f1 or roc_auc. Default: that of the "
-        "task; for own data, macro_f1 if one of the labels is on more than 80% "
-        "of the examples.",
+        "task; for own data, macro_f1 if over 80% of the examples have one "
+        "label.",
         "",
         tasks="classification multilabel regression embedding",
         in_sweep=False,

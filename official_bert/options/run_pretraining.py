@@ -41,9 +41,9 @@ class RunPretraining(TrainingOptions, heading="Data", common=False):
         "Steps over which the learning rate rises.", 10000, common=True
     )
     nsp: str = flags.choice(
-        "Loss on segment pairs: next sentence prediction, sentence order "
-        "(records of --nsp=sop), or none. Evaluation without training uses the "
-        "loss of the run by default.",
+        "Loss on segment pairs: next sentence, sentence order (records of "
+        "--nsp=sop), or none. Default of evaluation without training: as in "
+        "the run.",
         "next|sop|none",
         common=True,
     )
