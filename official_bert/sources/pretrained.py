@@ -32,7 +32,6 @@ from official_bert.runs.file_names import CONFIG, VOCAB
 from official_bert.sources import (
     checkpoint_paths,
     formats,
-    heads,
     task_file,
     tokenizer_files,
 )
@@ -120,13 +119,13 @@ class ModelFiles:
             return task
         if not files.exists(os.path.join(directory, huggingface_files.CONFIG)):
             return {}
-        settings = self.source.settings
-        head = heads.of_architecture(huggingface_files.architecture(settings))
+        config_json = self.source.config_json
+        head = huggingface_files.head(config_json)
         if not (head and head.task):
             return {}
         labels: tuple[str, ...] = ()
         if head.task in ("text", "tagging"):
-            labels = huggingface_files.labels(settings)
+            labels = huggingface_files.labels(config_json)
         return {
             "kind": head.task,
             "labels": [*labels] if len(labels) > 1 else [],
@@ -186,7 +185,7 @@ def find(
     else:
         if reader is tf1_files:  # A repository with config.json.
             reader = huggingface_files
-        config = reader.read_config(directory, source.settings)
+        config = reader.read_config(directory, source.config_json)
         cached = _cache({CONFIG: config.to_json_string()})
         config_file = os.path.join(cached, CONFIG)
         vocab, settings = reader.read_tokenizer(directory)

@@ -28,17 +28,19 @@ from official_bert.tokenization.settings import TokenizerSettings
 class FormatFiles(Protocol):
     """The module `files` of a format, which needs no TensorFlow.
 
-    `settings` is the content of `config.json`; it is empty if there is none.
+    `config_json` is the content of `config.json`; it is empty if there is none.
     Functions raise `InputError` for damaged files, and for models other than
     BERT.
     """
 
     def matches(
-        self, directory: str, names: Sequence[str], settings: JsonObject
+        self, directory: str, names: Sequence[str], config_json: JsonObject
     ) -> bool:
         """Whether a directory with files of these names has the format."""
 
-    def read_config(self, directory: str, settings: JsonObject) -> BertConfig:
+    def read_config(
+        self, directory: str, config_json: JsonObject
+    ) -> BertConfig:
         """Returns the config of the model."""
 
     def read_tokenizer(
@@ -117,11 +119,11 @@ class Source(NamedTuple):
 
     path: str
     format: Format
-    settings: JsonObject
+    config_json: JsonObject
 
     def read_config(self) -> BertConfig:
         """Returns the config; raises `InputError` if it is invalid."""
-        return self.format.files.read_config(self.path, self.settings)
+        return self.format.files.read_config(self.path, self.config_json)
 
 
 def find(path: str, where: str) -> Source:
@@ -135,22 +137,22 @@ def find(path: str, where: str) -> Source:
     names = files.list_directory(path)
     has_others = has_other_weights(names)
     has_config = file_names.CONFIG in names
-    settings = json_files.load(path, huggingface_files.CONFIG)
+    config_json = json_files.load(path, huggingface_files.CONFIG)
     if tf1_files.matches(path, names) and (has_config or not has_others):
         is_tf2 = tf1_files.has_object_graph(path)
-        return Source(path, _MODEL_GARDEN if is_tf2 else _TF1, settings)
+        return Source(path, _MODEL_GARDEN if is_tf2 else _TF1, config_json)
     # `huggingface` comes last, because it accepts every config.json.
     others = (f for f in reversed(FORMATS.values()) if f.files is not tf1_files)
     found = next(
-        (f for f in others if f.files.matches(path, names, settings)), None
+        (f for f in others if f.files.matches(path, names, config_json)), None
     )
     if found is None and has_config:
-        return Source(path, _TF1, settings)  # Without weights.
+        return Source(path, _TF1, config_json)  # Without weights.
     if not has_others:
         for name in names or [""]:  # No names: `path` may itself be a file.
             require_readable(os.path.join(path, name).rstrip("/"))
     if found:
-        return Source(path, found, settings)
+        return Source(path, found, config_json)
     received = listed(names) or "no files. Check the path"
     if not names and files.exists(path):
         received = "a file. Pass its directory"

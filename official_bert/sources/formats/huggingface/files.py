@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, quoted
 from official_bert.io.json_files import JsonObject
-from official_bert.sources import tokenizer_files
+from official_bert.sources import heads, tokenizer_files
+from official_bert.sources.heads import HeadKind
 
 CONFIG = "config.json"
 
@@ -57,12 +58,12 @@ def matches(directory: str, names: Sequence[str], _: JsonObject) -> bool:
     return CONFIG in names
 
 
-def read_config(directory: str, settings: JsonObject) -> BertConfig:
+def read_config(directory: str, config_json: JsonObject) -> BertConfig:
     """Returns the config of a model by its `config.json`.
 
     Raises `InputError` if it is damaged, or the model is not the original BERT.
     """
-    path, content = settings
+    path, content = config_json
     for name, fixed in FIXED.items():
         if content.get(name, fixed) != fixed:
             raise InputError(
@@ -90,18 +91,18 @@ def read_config(directory: str, settings: JsonObject) -> BertConfig:
     return config
 
 
-def architecture(settings: JsonObject) -> str:
-    """Returns the model's class in transformers, for a `config.json`.
+def head(config_json: JsonObject) -> HeadKind | None:
+    """Returns the head of the model's class in transformers, if it is known.
 
-    "" if the config names none, as for some pre-trained models.
+    The configs of some pre-trained models name no class.
     """
-    names = settings.get("architectures", tuple[str, ...] | None)
-    return names[0] if names else ""
+    names = config_json.get("architectures", tuple[str, ...] | None)
+    return heads.of_architecture(names[0]) if names else None
 
 
-def labels(settings: JsonObject) -> tuple[str, ...]:
+def labels(config_json: JsonObject) -> tuple[str, ...]:
     """Returns the labels in a `config.json`, in the order of their ids."""
-    by_text = settings.content.get("id2label") or {}
+    by_text = config_json.content.get("id2label") or {}
     try:
         by_id = {int(number): str(label) for number, label in by_text.items()}
         names = tuple(by_id[number] for number in range(len(by_id)))
@@ -109,8 +110,8 @@ def labels(settings: JsonObject) -> tuple[str, ...]:
             raise ValueError("repeated labels")
     except (AttributeError, KeyError, ValueError) as error:
         raise InputError(
-            f"{settings.path}: `id2label` must number different labels from 0 "
-            f'without gaps, like {{"0": "no", "1": "yes"}}. Received: '
+            f"{config_json.path}: `id2label` must number different labels from "
+            f'0 without gaps, like {{"0": "no", "1": "yes"}}. Received: '
             f"{quoted(by_text)}."
         ) from error
     return names

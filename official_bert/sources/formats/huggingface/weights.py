@@ -146,35 +146,35 @@ def describe(source: Source, config: BertConfig) -> Description:
 
     Raises `InputError` if `config.json` is damaged.
     """
-    directory, _, settings = source
-    head = heads.of_architecture(huggingface_files.architecture(settings))
-    dropout = settings.content.get("classifier_dropout")
+    directory, _, config_json = source
+    head = huggingface_files.head(config_json)
+    dropout = config_json.content.get("classifier_dropout")
     if dropout not in (None, _CLASSIFIER_DROPOUT):
         logging.warning(
-            f"{settings.path}: `classifier_dropout` is {dropout}. This project "
-            f"always uses {_CLASSIFIER_DROPOUT}."
+            f"{config_json.path}: `classifier_dropout` is {dropout}. This "
+            f"project always uses {_CLASSIFIER_DROPOUT}."
         )
     return Description(
         config=config,
         task=task_file.read_beside(directory) or None,
-        labels=huggingface_files.labels(settings),
-        problem_type=_problem_type(directory, settings),
+        labels=huggingface_files.labels(config_json),
+        problem_type=_problem_type(directory, config_json),
         max_seq_length=sentence_transformers.read_length(directory),
         head=head.name if head else None,
     )
 
 
-def _problem_type(directory: str, settings: JsonObject) -> str | None:
+def _problem_type(directory: str, config_json: JsonObject) -> str | None:
     """Returns `problem_type`, a key of `config.json`.
 
     Models with one label are "regression" if the label's logit is the answer,
     and None if its sigmoid is. Cross-encoders have another key for that.
     """
-    name: str | None = settings.get("problem_type", str | None)
-    if len(huggingface_files.labels(settings)) != 1:
+    name: str | None = config_json.get("problem_type", str | None)
+    if len(huggingface_files.labels(config_json)) != 1:
         return name
     activation = sentence_transformers.read_score_activation(
-        directory, settings
+        directory, config_json
     )
     names = {None: name, "Identity": "regression", "Sigmoid": None}
     return names[activation]

@@ -32,32 +32,34 @@ _FIXED: dict[str, list[Any]] = {
 }
 
 
-def matches(directory: str, names: Sequence[str], settings: JsonObject) -> bool:
+def matches(
+    directory: str, names: Sequence[str], config_json: JsonObject
+) -> bool:
     """Whether the config is that of a Keras object."""
-    return "registered_name" in settings.content
+    return "registered_name" in config_json.content
 
 
-def require_class(settings: JsonObject, expected: str) -> None:
+def require_class(described: JsonObject, expected: str) -> None:
     """Raises `InputError` if a file describes another class."""
-    registered = str(settings.content.get("registered_name"))
+    registered = str(described.content.get("registered_name"))
     class_name = registered.rpartition(">")[2]
     if class_name != expected:
         raise InputError(
-            f"{settings.path}: must be a {expected}. Received: {class_name}. "
+            f"{described.path}: must be a {expected}. Received: {class_name}. "
             "For other models with a BertBackbone, save the backbone alone: "
             "`model.backbone.save_to_preset(directory)`."
         )
 
 
-def read_config(directory: str, settings: JsonObject) -> BertConfig:
+def read_config(directory: str, config_json: JsonObject) -> BertConfig:
     """Returns the config; raises `InputError` if it is not of BERT."""
-    require_class(settings, "BertBackbone")
-    sizes = settings.nested("config").content
+    require_class(config_json, "BertBackbone")
+    sizes = config_json.nested("config").content
     config = BertConfig.from_dict(
         {name: sizes.get(key) for name, key in SIZES.items()}
     )
     config.attention_probs_dropout_prob = config.hidden_dropout_prob
-    config.validate(f"{settings.path}: must be a BERT preset. ")
+    config.validate(f"{config_json.path}: must be a BERT preset. ")
     return config
 
 
@@ -66,12 +68,12 @@ def read_tokenizer(directory: str) -> tuple[str | None, TokenizerSettings]:
 
     The vocabulary is None if the preset has no tokenizer.
     """
-    settings = json_files.load(directory, "tokenizer.json")
-    if not files.exists(settings.path):
+    tokenizer = json_files.load(directory, "tokenizer.json")
+    if not files.exists(tokenizer.path):
         return None, UNKNOWN
-    require_class(settings, "BertTokenizer")
+    require_class(tokenizer, "BertTokenizer")
     vocab = os.path.join(directory, "assets/tokenizer/vocabulary.txt")
-    arguments = settings.nested("config")
+    arguments = tokenizer.nested("config")
     tokenizer_files.require_values(arguments, _FIXED)
     lower, strips = (
         bool(arguments.get(key, bool | None))
