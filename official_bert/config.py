@@ -87,8 +87,7 @@ class BertConfig:
             if next(files.read_lines(json_file), "") != "[PAD]":
                 raise
             raise InputError(
-                f"{json_file} is a vocabulary, not a config. Are the two files "
-                "swapped?"
+                f"{json_file} is a vocabulary, not a config. Are they swapped?"
             ) from error
         config.validate(f"{json_file}: ")
         return config
@@ -159,8 +158,7 @@ class BertConfig:
         if size < self.vocab_size - MAX_PADDING:
             logging.warning(
                 f"{vocab_file}: has {size} tokens, but the model has "
-                f"{self.vocab_size}. Check that it is the vocabulary of the "
-                "model."
+                f"{self.vocab_size}. Check that it is the model's vocabulary."
             )
 
     def require_length(self, max_seq_length: int) -> None:

@@ -57,8 +57,7 @@ def count_words(options: BuildVocab) -> Counter[str]:
     words = learning.count_words(lines, options.settings)
     if not words:
         raise InputError(
-            f"--input_file={options.input_file} must contain text, but has no "
-            "words."
+            f"--input_file={options.input_file} must contain words."
         )
     return words
 

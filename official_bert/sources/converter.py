@@ -61,8 +61,7 @@ def open_model(options: ConvertCheckpoint) -> Model:
     if others := list(names):
         logging.warning(
             f"{options.input}: {', '.join(others)} are not converted. They "
-            "change what the model computes, so the converted model gives "
-            "other results"
+            "change the model, so the converted one gives other results"
         )
     model = match(arrays, description, head=options.head, skip=options.skip)
     if options.head and description.task:

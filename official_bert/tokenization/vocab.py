@@ -81,9 +81,8 @@ def warn_of_removed_signs(num_signs: int, num_characters: int) -> None:
         logging.warning(
             f"Lower-casing also removes vowel signs and similar marks, here "
             f"from {num_signs / num_characters:.1%} of all characters, so "
-            "that different words become equal. Add --nodo_lower_case to "
-            "build_vocab.py and create_pretraining_data.py, or use a cased "
-            "model"
+            "different words become equal. Use a cased model, or add "
+            "--nodo_lower_case to build_vocab.py and create_pretraining_data.py"
         )
 
 

@@ -191,10 +191,9 @@ def reporting_lost_hosts(options: DeviceOptions) -> Iterator[None]:
         if options.resolved_strategy != "multi_worker_mirrored":
             raise
         raise InputError(
-            "Another host of the run has stopped. "
-            f"{first_line(error)}\nThe checkpoints "
-            "in --output_dir are intact. Start all hosts again to resume from "
-            "the newest one."
+            f"Another host of the run has stopped. {first_line(error)}\n"
+            "The checkpoints in --output_dir are intact. Start all hosts again "
+            "to resume from the newest one."
         ) from error
 
 

@@ -400,10 +400,8 @@ def _make_schedule(
     if num_batches < 1:
         raise InputError(
             "Training must have at least one step. Received: "
-            f"{num_examples:,} examples, "
-            f"--train_batch_size={options.train_batch_size} and "
-            f"--num_train_epochs={options.num_train_epochs}. Add examples"
-            f"{or_values}."
+            f"{num_examples:,} examples, {options.flag('train_batch_size')} "
+            f"and {options.flag('num_train_epochs')}. Add examples{or_values}."
         )
     if num_train_steps < _FEW_STEPS:
         logging.warning(

@@ -134,8 +134,7 @@ def _warn_of_labels(counts: Counter[Any]) -> None:
         logging.warning(
             "These labels are different classes, but differ only in case, "
             "spaces, quotes, invisible characters or the form of a number: "
-            f"{listed(similar)}. If they mean the same, write them in the same "
-            "way"
+            f"{listed(similar)}. If they mean the same, write them alike"
         )
     if len(counts) > 100 or len(counts) > max(2, counts.total() / 2):
         logging.warning(
