@@ -24,6 +24,8 @@ class ExtractFeatures(
 ):
     """Options of `extract_features.py`."""
 
+    _has_default_model = True
+
     input_file: str = checks.file_option(
         "A text, or two texts separated by ` ||| `, on each line."
     )
@@ -72,10 +74,6 @@ class ExtractFeatures(
     master: str | None = flags.optional("No effect.")
     num_tpu_cores: int = flags.option("No effect.", 8)
     use_one_hot_embeddings: bool = flags.switch("No effect.")
-
-    @property
-    def _has_default_model(self) -> bool:
-        return True
 
     def _complete(self) -> flags.Self:
         """Fills in what the model's files say, and the layers of small ones."""

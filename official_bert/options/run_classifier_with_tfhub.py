@@ -23,6 +23,8 @@ class RunClassifierWithTfhub(RunClassifier, heading="Data", common=False):
     """Options of `run_classifier_with_tfhub.py`."""
 
     module_command = ""
+    _names_model = True
+    _has_model_files = False
 
     bert_hub_module_handle: str = flags.path_option(
         "A TF Hub module: a directory from export_tfhub.py, or an address.",
@@ -56,14 +58,6 @@ class RunClassifierWithTfhub(RunClassifier, heading="Data", common=False):
     do_lower_case: bool = flags.option(
         "Unused: the module has its own casing.", True, changes_results=False
     )
-
-    @property
-    def _names_model(self) -> bool:
-        return bool(super()._names_model or self.bert_hub_module_handle)
-
-    @property
-    def _has_model_files(self) -> bool:
-        return False
 
     def _fill_from_model(self, model: str) -> flags.Self:
         return self  # --model is an error.

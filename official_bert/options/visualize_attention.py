@@ -20,6 +20,7 @@ class VisualizeAttention(ModelOptions, heading="Data"):
     """Options of `visualize_attention.py`."""
 
     one_of = ("text_a", "word")
+    _has_default_model = True
 
     output_file: str = flags.path_option(
         "The page to write, for example attention.html."
@@ -43,10 +44,6 @@ class VisualizeAttention(ModelOptions, heading="Data"):
     max_seq_length: int = flags.option(
         "Maximum number of tokens; longer texts are an error.", 128, at_least=3
     )
-
-    @property
-    def _has_default_model(self) -> bool:
-        return True
 
     def _check(self) -> None:
         super()._check()
