@@ -42,6 +42,20 @@ class EmbeddingSettings:
     # training run, or its export.
     in_model: bool = False
 
+    @classmethod
+    def of_task(cls, task: Mapping[str, Any]) -> "EmbeddingSettings":
+        """Returns the settings in the `task.json` of a training run."""
+        size = task.get("embedding_size", 0)
+        return cls(
+            (task.get("pooling", "mean"),),
+            dense=(Dense(0, size, "Tanh", b""),) if size else (),
+            normalize=task.get("normalize", True),
+            max_seq_length=task.get("max_seq_length"),
+            prompts=task.get("prompts", {}),
+            similarity=task.get("similarity", "cosine"),
+            in_model=True,
+        )
+
     def length(self, num_positions: int) -> int:
         """Returns the maximum number of tokens for a model's positions."""
         return min(self.max_seq_length or num_positions, num_positions)
@@ -58,17 +72,3 @@ class EmbeddingSettings:
                 f"{name!r}."
             )
         return self.prompts[name]
-
-
-def of_task(task: Mapping[str, Any]) -> EmbeddingSettings:
-    """Returns the settings in the `task.json` of a training run."""
-    size = task.get("embedding_size", 0)
-    return EmbeddingSettings(
-        (task.get("pooling", "mean"),),
-        dense=(Dense(0, size, "Tanh", b""),) if size else (),
-        normalize=task.get("normalize", True),
-        max_seq_length=task.get("max_seq_length"),
-        prompts=task.get("prompts", {}),
-        similarity=task.get("similarity", "cosine"),
-        in_model=True,
-    )

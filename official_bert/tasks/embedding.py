@@ -440,7 +440,7 @@ def _settings(options: RunClassifier) -> dict[str, Any]:
     """
     settings = EmbeddingSettings(normalize=True)
     if trained := trained_task(options):
-        settings = embedding_settings.of_task(trained)
+        settings = EmbeddingSettings.of_task(trained)
     elif options.init_checkpoint:
         found = options.model_files.embedding or settings
         if _can_be_trained(found):

@@ -19,13 +19,13 @@ from official_bert.errors import InputError, listed, quoted
 from official_bert.io import files, json_files
 from official_bert.io.json_files import JsonObject
 from official_bert.runs import file_names
-from official_bert.sources import (
-    checkpoint_paths,
-    embedding_settings,
-    task_file,
-    tokenizer_files,
+from official_bert.sources import checkpoint_paths, task_file, tokenizer_files
+from official_bert.sources.embedding_settings import (
+    ACTIVATIONS,
+    SIMILARITIES,
+    Dense,
+    EmbeddingSettings,
 )
-from official_bert.sources.embedding_settings import Dense, EmbeddingSettings
 
 MODULES = "modules.json"
 _TEXTS = "sentence_bert_config.json"
@@ -75,7 +75,7 @@ def read(checkpoint: str) -> EmbeddingSettings | None:
     if directory is None:
         task = task_file.read_beside(checkpoint)
         is_trained = task.get("kind") == "embedding"
-        return embedding_settings.of_task(task) if is_trained else None
+        return EmbeddingSettings.of_task(task) if is_trained else None
     modules = _modules(directory)
     kinds = [kind for kind, _ in modules]
     if "Pooling" not in kinds:
@@ -170,15 +170,14 @@ def _read_pooling(settings: JsonObject) -> tuple[str, ...]:
 
 def _read_dense(folder: str) -> Dense:
     settings = json_files.load(folder, "config.json", must_exist=True)
-    path, content = settings
+    content = settings.content
     activation = str(content.get("activation_function")).rpartition(".")[-1]
-    _require(
-        path, "activation_function", activation, embedding_settings.ACTIVATIONS
-    )
+    _require(settings, "activation_function", activation, ACTIVATIONS)
     name = "sentence_embedding"
     for key in ("module_input_name", "module_output_name"):
-        _require(path, key, content.get(key) or name, [name])
-    _require(path, "use_residual", content.get("use_residual", False), [False])
+        _require(settings, key, content.get(key) or name, [name])
+    residual = content.get("use_residual", False)
+    _require(settings, "use_residual", residual, [False])
     size_in, size_out = (
         settings.get(key, json_files.Count)
         for key in ("in_features", "out_features")
@@ -200,7 +199,7 @@ def _read_texts(folder: str) -> dict[str, Any]:
     output = "last_hidden_state"
     text = settings.nested("modality_config").nested("text").content
     found = text.get("method_output_name", output)
-    _require(settings.path, "method_output_name", found, [output])
+    _require(settings, "method_output_name", found, [output])
     lower = settings.get("do_lower_case", bool | None)
     length = read_length(folder)
     return {"max_seq_length": length, "lowercases_text": bool(lower)}
@@ -222,17 +221,18 @@ def read_score_activation(folder: str, config: JsonObject) -> str | None:
     Release 6 stores it in its own file, earlier ones in the `config` of the
     model, a `config.json`.
     """
-    own = json_files.load(folder, _MODEL).content
-    in_config = config.nested("sentence_transformers").content
-    names = [file.get("activation_fn") for file in (own, in_config)]
+    own = json_files.load(folder, _MODEL)
+    in_config = config.nested("sentence_transformers")
+    names = [file.content.get("activation_fn") for file in (own, in_config)]
     names.append(config.content.get("sbert_ce_default_activation_function"))
     name = next(filter(None, names), None)
     prompt_key = "default_prompt_name"
-    _require(folder, prompt_key, own.get(prompt_key), [None])
+    _require(own, prompt_key, own.content.get(prompt_key), [None])
     if name is None:
         return None
     activation = str(name).rpartition(".")[-1]
-    _require(folder, "activation_fn", activation, ("Identity", "Sigmoid"))
+    source = own if own.content.get("activation_fn") else config
+    _require(source, "activation_fn", activation, ("Identity", "Sigmoid"))
     return activation
 
 
@@ -242,17 +242,12 @@ def _read_model(directory: str, pooling: JsonObject) -> dict[str, Any]:
     prompts = {n: stored.get(n, str | None) or "" for n in stored.content}
     if any(prompts.values()):
         includes = pooling.content.get("include_prompt") is not False
-        _require(pooling.path, "include_prompt", includes, [True])
+        _require(pooling, "include_prompt", includes, [True])
     similarity = settings.content.get("similarity_fn_name") or "cosine"
-    _require(
-        settings.path,
-        "similarity_fn_name",
-        similarity,
-        embedding_settings.SIMILARITIES,
-    )
+    _require(settings, "similarity_fn_name", similarity, SIMILARITIES)
     default = settings.get("default_prompt_name", str | None)
     if default is not None:
-        _require(settings.path, "default_prompt_name", default, list(prompts))
+        _require(settings, "default_prompt_name", default, list(prompts))
     return {
         "prompts": prompts,
         "default_prompt_name": default,
@@ -261,11 +256,14 @@ def _read_model(directory: str, pooling: JsonObject) -> dict[str, Any]:
     }
 
 
-def _require(path: str, key: str, value: Any, allowed: Sequence[Any]) -> None:
+def _require(
+    settings: JsonObject, key: str, value: Any, allowed: Sequence[Any]
+) -> None:
     if value not in allowed:
+        names = " or ".join(map(str, allowed))
         raise InputError(
-            f"{path}: `{key}` must be {' or '.join(map(str, allowed))}. "
-            f"Received: {quoted(value)}. Others are not supported."
+            f"{settings.path}: `{key}` must be {names}. Received: "
+            f"{quoted(value)}. Others are not supported."
         )
 
 
