@@ -18,9 +18,7 @@ class Predict(AnswerOptions, heading="Model"):
     """Options of `predict.py`."""
 
     input_file: str = checks.file_option(
-        "The file to predict, one example per line. -: standard input.",
-        "-",
-        heading="Data",
+        "Examples, one per line. -: standard input.", "-", heading="Data"
     )
     input_format: str = flags.choice(
         "lines or text: one text per line. tsv: one or two texts, or a table. "

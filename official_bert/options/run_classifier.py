@@ -53,7 +53,7 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
     module_command = "run_classifier_with_tfhub.py"
 
     data_dir: str = flags.path_option(
-        "The directory with the task's files.",
+        "Directory of the task's files.",
         implied_by="train_file",
         on_resume="free",
     )
