@@ -63,11 +63,10 @@ class AnswerOptions(ModelOptions, EngineOptions, heading="Model"):
         True,
         tasks="text",
     )
-    threshold: str = flags.option(
+    threshold: str = flags.text(
         "Classifiers: predict a label from this probability on. A number for "
         "all labels (several labels per text), or LABEL=T, such as spam=0.2. "
         "Default: as fitted in training, otherwise 0.5.",
-        "",
         check=checks.parsed_by(parse_thresholds),
         tasks="text",
     )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from official_bert.errors import missing_package
 from official_bert.io import files
-from official_bert.options.flags import Check, Options, option, path_option
+from official_bert.options.flags import Check, Options, path_option, text
 from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
 
@@ -112,7 +112,7 @@ def installed(package: str, needed_for: str | None = None) -> Check:
 
 file_option = functools.partial(path_option, check=existing_file)
 optional_file = functools.partial(file_option, default=None)
-regex_option = functools.partial(option, check=regular_expression)
+regex_option = functools.partial(text, check=regular_expression)
 
 
 def require_outputs(

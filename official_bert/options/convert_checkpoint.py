@@ -58,8 +58,8 @@ class ConvertCheckpoint(TokenizerOptions, heading="Model"):
     model_card: str | None = checks.optional_file(
         "Hugging Face: a Markdown file to insert in the model card."
     )
-    skip: str | None = checks.regex_option(
-        "Regular expression of weights to leave out, such as ^cls/.", None
+    skip: str = checks.regex_option(
+        "Regular expression of weights to leave out, such as ^cls/."
     )
     license: str | None = flags.optional(
         "Hugging Face: the license to name in the model card, such as "
@@ -73,12 +73,10 @@ class ConvertCheckpoint(TokenizerOptions, heading="Model"):
         "For a model that was trained on at most N tokens: replace the "
         "position embeddings after the first N with copies of the first N. 0: "
         "keep them. TF1 input needs --to=huggingface.",
-        0,
     )
     average_checkpoints: int = flags.non_negative(
         "A run directory: the mean of the weights of its newest N checkpoints. "
         "0: those of the best or newest one.",
-        0,
         check=lambda number: None if number != 1 else "must be at least 2.",
     )
     strip_optimizer: bool = flags.switch(

@@ -106,7 +106,6 @@ class CreatePretrainingData(TokenizerOptions, NamedModel, heading="Model"):
         "instances of the 2018 release. N: different random instances, the "
         "same for every N; memory depends on the longest document, and the end "
         "of a file ends a document.",
-        0,
         conflicts="runner",
     )
     runner: str | None = flags.optional(

@@ -40,10 +40,9 @@ class EmbeddingOptions(
         None,
         between=(0, 65535),
     )
-    matryoshka: str = flags.option(
+    matryoshka: str = flags.text(
         "Embeddings: also train the first numbers of each vector, as many as "
         "listed, such as 64,128, so that shorter vectors are good, too.",
-        "",
         check=checks.parsed_by(parse_sizes),
         conflicts="teacher",
     )
@@ -75,11 +74,9 @@ class EmbeddingOptions(
     mine_negatives: int = flags.non_negative(
         "Embeddings: at the end, write mined_negatives.csv: the training pairs "
         "with the N most similar texts that are not matches, to train on next.",
-        0,
         needs="train_file",
         conflicts="sweep teacher",
-        **flags.PER_COMMAND,
-        in_sweep=False,
+        **flags.ACTION,
     )
 
     @property

@@ -63,7 +63,6 @@ class FinetuningOptions(
     )
     reinit_layers: int = flags.non_negative(
         "Reinitialize N top layers and the pooler (Zhang et al., 2021).",
-        0,
         with_module=False,
     )
     pad_to: str = flags.choice(
@@ -104,9 +103,8 @@ class FinetuningOptions(
         True,
         common=True,
     )
-    freeze: str = flags.option(
+    freeze: str = flags.text(
         "Weights not to train, such as embeddings,0-5,7,pooler.",
-        "",
         check=_frozen_parts,
     )
     feature_layers: str = flags.choice(
@@ -128,7 +126,6 @@ class FinetuningOptions(
     )
     early_stopping: int = flags.non_negative(
         "Stop after N --eval_every evaluations without improvement; 0: never.",
-        0,
         needs="eval_every",
         common=True,
         **flags.PER_COMMAND,
@@ -149,9 +146,8 @@ class FinetuningOptions(
         one_host="Omit it, and export after training.",
         with_module=False,
     )
-    export_dir: str | None = flags.path_option(
+    export_dir: str | None = flags.optional_path(
         "Directory of the versions 1, 2, ... Default: export/ in --output_dir.",
-        None,
         needs="do_export",
         **flags.PER_COMMAND,
     )

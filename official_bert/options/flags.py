@@ -69,9 +69,11 @@ POLICY: dict[str, Any] = {
     "tasks": "",
 }
 
-# The policies of options that concern a single command, such as --do_train, of
-# those that change at most rounding and dropout masks, and of both.
+# Policies of options that concern a single command; that say what it does, such
+# as --do_train; that change at most rounding and dropout masks; and that do
+# both the first and the third.
 PER_COMMAND: dict[str, Any] = {"on_resume": "free", "inherited": False}
+ACTION: dict[str, Any] = {**PER_COMMAND, "in_sweep": False}
 NEUTRAL: dict[str, Any] = {"on_resume": "free", "changes_results": False}
 EXECUTION: dict[str, Any] = PER_COMMAND | NEUTRAL
 
@@ -152,12 +154,17 @@ def _checked(policy: dict[str, Any]) -> dict[str, Any]:
 
 # Options with a common default or bound.
 positive = functools.partial(option, at_least=1)
-non_negative = functools.partial(option, at_least=0)
 share = functools.partial(option, between=(0, 1))
 optional = functools.partial(option, default=None)
 switch = functools.partial(option, default=False)
+text = functools.partial(option, default="")
 path_option = functools.partial(option, is_path=True)
 optional_path = functools.partial(path_option, default=None)
+
+
+def non_negative(help: str, default: Any = 0, **others: Any) -> Any:
+    """Declares an option for a number of at least 0, the default."""
+    return option(help, default, at_least=0, **others)
 
 
 def choice(help: str, choices: str, **others: Any) -> Any:

@@ -32,10 +32,9 @@ class TokenizerOptions(flags.Options, heading="Model", common=False):
         "without them, if text is lower-cased.",
         "auto|true|false",
     )
-    never_split: str = flags.option(
+    never_split: str = flags.text(
         "Tokens of the vocabulary to keep whole wherever they occur in a text, "
         "comma-separated, such as [E1],[/E1].",
-        "",
     )
 
 

@@ -93,19 +93,16 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
         "Own data: cross-validation. Train a model for each of N parts of "
         "--train_file, on the other parts, and evaluate it on this part; then "
         "train one model on all examples.",
-        0,
         needs="train_file do_train",
         check=lambda number: None if number > 1 else "must be at least 2.",
         conflicts="fold sweep dev_file do_eval eval_every do_export "
         "overwrite_output_dir",
-        **flags.PER_COMMAND,
-        in_sweep=False,
+        **flags.ACTION,
         one_host="Give each host its own --fold.",
     )
-    fold: str = flags.option(
+    fold: str = flags.text(
         "Own data: the part of --train_file to evaluate on, instead of "
         "--dev_share, such as 2of5.",
-        "",
         needs="train_file do_train",
         check=_fold,
         conflicts="dev_file",
@@ -123,7 +120,7 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
         tasks="classification multilabel regression choices",
     )
     window_stride: int = flags.non_negative(
-        "Tokens between the starts of two windows; 0: half a window.", 0
+        "Tokens between the starts of two windows; 0: half a window."
     )
     window_pooling: str = flags.choice(
         "How to combine the logits of a text's windows.", "mean|max"
@@ -191,7 +188,7 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
         tasks="choices",
     )
     token_column: int = flags.non_negative(
-        "Tagging: column of words.", 0, tasks="tags"
+        "Tagging: column of words.", tasks="tags"
     )
     tag_column: int = flags.option(
         "Tagging: column of tags; -1: the last.", -1, at_least=-1, tasks="tags"
@@ -233,24 +230,21 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
         "ndcg@10, and maximize ndcg@10 by default.",
         tasks="classification regression",
     )
-    best_metric: str = flags.option(
+    best_metric: str = flags.text(
         "The metric of eval_results.json that best/, --early_stopping and "
         "--sweep maximize, such as macro_f1 or roc_auc. Default: that of the "
         "task; for own data, macro_f1 if over 80% of the examples have one "
         "label.",
-        "",
         tasks="classification multilabel regression embedding",
         in_sweep=False,
     )
-    sweep: str = flags.option(
+    sweep: str = flags.text(
         "Train with each combination of values, such as "
         "learning_rate=5e-5,3e-5;seed=1..5, and write a table of results.",
-        "",
         needs="do_train",
         conflicts="do_export overwrite_output_dir",
         common=True,
-        **flags.PER_COMMAND,
-        in_sweep=False,
+        **flags.ACTION,
         one_host="Give each host its own part of the sweep.",
     )
 

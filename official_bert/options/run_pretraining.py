@@ -51,8 +51,7 @@ class RunPretraining(TrainingOptions, heading="Data", common=False):
         "Evaluate on --eval_file or, without it, on --input_file.",
         heading="Evaluation",
         common=True,
-        **flags.PER_COMMAND,
-        in_sweep=False,
+        **flags.ACTION,
     )
     eval_file: str | None = flags.optional_path(
         "TFRecord files to evaluate on, such as held-out ones.",
@@ -61,7 +60,6 @@ class RunPretraining(TrainingOptions, heading="Data", common=False):
     )
     eval_every: int = flags.non_negative(
         "Training steps between evaluations. 0: evaluate only at the end.",
-        0,
         needs="eval_file",
         **flags.PER_COMMAND,
     )

@@ -86,12 +86,10 @@ class TrainingOptions(
         "Regular expression of weights to initialize randomly if "
         "--init_checkpoint lacks them, for example ^cls/. Weights that "
         "--may_skip also matches may have another shape.",
-        "",
         on_resume="free",
     )
     may_skip: str = checks.regex_option(
         "Regular expression of weights that only the checkpoint may have.",
-        "",
         on_resume="free",
     )
     max_seq_length: int = flags.option(
@@ -116,7 +114,7 @@ class TrainingOptions(
         one_host="Omit it, and remove the directory.",
     )
     do_train: bool = flags.switch(
-        "Whether to train.", common=True, **flags.PER_COMMAND, in_sweep=False
+        "Whether to train.", common=True, **flags.ACTION
     )
     train_batch_size: int = flags.positive(
         "Examples per step, over all devices and micro-batches.",
@@ -193,8 +191,7 @@ class TrainingOptions(
         "Whether to evaluate on the development set.",
         heading="Evaluation",
         common=True,
-        **flags.PER_COMMAND,
-        in_sweep=False,
+        **flags.ACTION,
     )
     eval_batch_size: int = flags.positive(
         "Examples per evaluation step.", 8, **flags.NEUTRAL
@@ -202,7 +199,6 @@ class TrainingOptions(
     eval_every: int = flags.non_negative(
         "Training steps between evaluations. best/ keeps the best checkpoint, "
         "which is used after training. 0: evaluate only at the end.",
-        0,
         common=True,
         **flags.PER_COMMAND,
     )
