@@ -54,7 +54,7 @@ def read_all(names: Sequence[str]) -> dict[str, dict[str, Any]]:
     """
     found: dict[str, dict[str, Any]] = {}
     for name in names:
-        content = json_files.read_if_exists(name + SUFFIX)
+        content = json_files.load(name + SUFFIX).content
         if content.get("num_bytes") != files.size(name):
             continue
         found[name] = content

@@ -114,23 +114,6 @@ def read_object(path: str) -> dict[str, Any]:
     return content
 
 
-def read_if_exists(path: str) -> dict[str, Any]:
-    """Returns `read_object` of a file; {} if there is none."""
-    return read_object(path) if files.exists(path) else {}
-
-
-def get(content: dict[str, Any], key: str, kind: Any, path: str) -> Any:
-    """Returns `content[key]`, decoded; a missing key is the same as null.
-
-    `content` is the object in the file at `path`. Raises `InputError` if the
-    value does not fit the type `kind`, see `decode`.
-    """
-    try:
-        return decode(content.get(key), kind, key)
-    except ValueError as error:
-        raise InputError(f"{path}: {error}") from error
-
-
 class JsonObject(NamedTuple):
     """An object in a JSON file."""
 
@@ -138,22 +121,28 @@ class JsonObject(NamedTuple):
     content: dict[str, Any]
 
     def get(self, key: str, kind: Any) -> Any:
-        """Returns `get` of this object."""
-        return get(self.content, key, kind, self.path)
+        """Returns a value, decoded; a missing key is the same as null.
+
+        Raises `InputError` if it does not fit the type `kind`, see `decode`.
+        """
+        try:
+            return decode(self.content.get(key), kind, key)
+        except ValueError as error:
+            raise InputError(f"{self.path}: {error}") from error
 
     def nested(self, key: str) -> "JsonObject":
         """Returns the object at a key; an empty one if the key is missing."""
         return JsonObject(self.path, self.get(key, dict | None) or {})
 
 
-def load(directory: str, name: str, *, must_exist: bool = False) -> JsonObject:
-    """Returns the object in a file of a directory; a missing file is empty.
+def load(*path: str, must_exist: bool = False) -> JsonObject:
+    """Returns the object in a file, such as `load(directory, name)`.
 
-    With `must_exist`, a missing file raises `InputError`.
+    A missing file is empty; with `must_exist`, it raises `InputError`.
     """
-    path = os.path.join(directory, name)
-    read_file = read_object if must_exist else read_if_exists
-    return JsonObject(path, read_file(path))
+    joined = os.path.join(*path)
+    is_read = must_exist or files.exists(joined)
+    return JsonObject(joined, read_object(joined) if is_read else {})
 
 
 def decode(value: Any, kind: Any, name: str) -> Any:

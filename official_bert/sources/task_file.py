@@ -56,11 +56,10 @@ def read(directory: str) -> dict[str, Any]:
 
     Raises `InputError` if the file is missing or invalid.
     """
-    path = path_in(directory)
-    content = json_files.read_object(path)
-    for key in content.keys() & _TYPES.keys():
-        json_files.get(content, key, _TYPES[key], path)
-    return content
+    task = json_files.load(path_in(directory), must_exist=True)
+    for key in task.content.keys() & _TYPES.keys():
+        task.get(key, _TYPES[key])
+    return task.content
 
 
 def read_beside(checkpoint: str) -> dict[str, Any]:
