@@ -27,6 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -218,7 +219,7 @@ def squad_files(arguments: Any, scratch: str) -> tuple[str, str]:
     return path, os.path.join(directory, "dev-v1.1.json")
 
 
-SIDES = {
+SIDES: dict[str, Callable[..., Run]] = {
     "ours": our_run,
     "bfloat16": functools.partial(our_run, matmul_precision="bfloat16"),
     "Trainer": trainer_run,
