@@ -16,7 +16,6 @@ import shlex
 import sys
 from typing import Any, NamedTuple
 
-from official_bert.config import BertConfig
 from official_bert.errors import InputError, missing_package
 from official_bert.io import files, processes
 from official_bert.options import Demo, cli
@@ -42,19 +41,6 @@ SENTENCES = (
 
 # About a minute of pre-training on two slow cores.
 NUM_TRAIN_STEPS = 1000
-# At first, the loss stays on a plateau: the model predicts each token with its
-# frequency in the text. With smaller initial weights or with dropout, training
-# would still be there after a minute.
-CONFIG = BertConfig(
-    vocab_size=4000,
-    hidden_size=128,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=512,
-    initializer_range=0.1,
-    hidden_dropout_prob=0.0,
-    attention_probs_dropout_prob=0.0,
-)
 
 # {title of a chapter: its steps}. A step is a title, a file that exists if it
 # has succeeded, and a command. The records and the training of chapter 3 must
@@ -97,10 +83,11 @@ Extract the English text from Python's source code
 {data}/held_out.txt
 data/python_english.py --output_dir={data}
 
-Learn a vocabulary
-{data}/vocab.txt
-build_vocab.py --input_file={data}/train.txt --vocab_size={vocab_size}
-    --vocab_file={data}/vocab.txt
+Learn a vocabulary, and choose the size of the model
+{data}/bert_config.json
+build_vocab.py --input_file={data}/train.txt --vocab_size=4000
+    --vocab_file={data}/vocab.txt --bert_config_file={data}/bert_config.json
+    --hidden_size=128 --num_hidden_layers=2 --num_attention_heads=2
 
 Text to records
 {data}/train.tfrecord
@@ -185,8 +172,6 @@ def write_inputs(directory: str) -> None:
     for name, lines in (("blanks", BLANKS), ("sentences", SENTENCES)):
         text = "\n".join(lines) + "\n"
         files.write_text(f"{directory}/{name}.txt", text)
-    config = f"{directory}/pretraining/bert_config.json"
-    files.write_text(config, CONFIG.to_json_string())
 
 
 def run(step: Step) -> None:
@@ -211,7 +196,6 @@ def chapters(directory: str) -> dict[str, list[Step]]:
         "model": MODEL,
         "text_a": TEXT_A,
         "text_b": TEXT_B,
-        "vocab_size": CONFIG.vocab_size,
         "num_train_steps": NUM_TRAIN_STEPS,
         "num_warmup_steps": NUM_TRAIN_STEPS // 10,
         "first_checkpoint": file_names.checkpoint(0),

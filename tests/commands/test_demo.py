@@ -1,4 +1,3 @@
-import dataclasses
 import importlib
 import re
 import shlex
@@ -13,12 +12,8 @@ from official_bert.errors import InputError
 from official_bert.io import processes
 from official_bert.options import Demo
 
-SMALL = {
-    "hidden_size": 8,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 8,
-}
+SIZES = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+SMALL = {**SIZES, "intermediate_size": 8}
 
 
 def run_in_this_process(step):
@@ -51,12 +46,13 @@ def finished(tmp_path_factory):
         for step in steps["2. Fine-tuning"]:
             if step.command[0] == "run_classifier.py":
                 step.command.append("--num_train_epochs=0.1")
+        sizes = [f"--{name}={size}" for name, size in SIZES.items()]
+        steps["3. Pre-training from scratch"][1].command.extend(sizes)
         return steps
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo, "MODEL", str(folder / "model"))
         patch.setattr(demo, "NUM_TRAIN_STEPS", 9)
-        patch.setattr(demo, "CONFIG", dataclasses.replace(demo.CONFIG, **SMALL))
         patch.setattr(demo, "chapters", shorten)
         with patch.context() as while_running:
             while_running.setattr(demo, "run", run_in_this_process)
