@@ -43,8 +43,8 @@ class BuildVocab(flags.Options):
         "Number of [unusedN] tokens to reserve.", 99
     )
     limit_alphabet: int | None = flags.positive(
-        "Maximum number of characters; the rarest are left out. Default: at "
-        "least 1,000 and, if --vocab_size allows, 99.99% of the text.",
+        "Number of most frequent characters to keep. Default: at least 1,000 "
+        "and, if --vocab_size allows, as many as make up 99.99% of the text.",
         None,
     )
     bert_config_file: str | None = flags.optional_path(

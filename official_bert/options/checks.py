@@ -33,17 +33,17 @@ def label_numbers(value: str) -> list[tuple[str, float]]:
     return []
 
 
-def parsed_by(parse: Callable[[str], object]) -> Check:
-    """Accepts values that a function can parse.
+def parsed_by(parse: Callable[[str], object], what: str = "") -> Check:
+    """Accepts values that a function can parse: `what`, such as "a number".
 
-    Its `ValueError` has a message that ends a sentence.
+    Without `what`, the message of its `ValueError` ends a sentence.
     """
 
     def check(value: str) -> str | None:
         try:
             parse(value)
-        except ValueError as error:
-            return str(error)
+        except (ValueError, re.error) as error:
+            return f"must be {what}: {error}." if what else str(error)
         return None
 
     return check
@@ -91,15 +91,6 @@ def existing_checkpoint(prefix: str) -> str | None:
     )
 
 
-def regular_expression(pattern: str) -> str | None:
-    """Accepts a Python regular expression."""
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        return f"must be a regular expression: {error}."
-    return None
-
-
 def installed(package: str, needed_for: str | None = None) -> Check:
     """Returns a check that accepts all values if a package is installed.
 
@@ -112,7 +103,9 @@ def installed(package: str, needed_for: str | None = None) -> Check:
 
 file_option = functools.partial(path_option, check=existing_file)
 optional_file = functools.partial(file_option, default=None)
-regex_option = functools.partial(text, check=regular_expression)
+regex_option = functools.partial(
+    text, check=parsed_by(re.compile, "a regular expression")
+)
 
 
 def require_outputs(

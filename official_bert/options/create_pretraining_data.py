@@ -15,14 +15,6 @@ MAX_NGRAM = 10
 MAX_SEQUENCES_PER_ROW = 16
 
 
-def _shell_words(value: str) -> str | None:
-    try:
-        shlex.split(value)
-    except ValueError as error:
-        return f"must be flags as in a shell: {error}."
-    return None
-
-
 class CreatePretrainingData(TokenizerOptions, NamedModel, heading="Model"):
     """Options of `create_pretraining_data.py`."""
 
@@ -120,7 +112,9 @@ class CreatePretrainingData(TokenizerOptions, NamedModel, heading="Model"):
         ),
     )
     beam_options: str | None = flags.optional(
-        "The runner's flags, as one string.", needs="runner", check=_shell_words
+        "The runner's flags, as one string.",
+        needs="runner",
+        check=checks.parsed_by(shlex.split, "flags as in a shell"),
     )
     compress: bool = flags.switch("Write gzip records; training detects them.")
     pack_sequences: bool = flags.switch(
