@@ -153,7 +153,9 @@ class BertConfig:
         if size > self.vocab_size:
             raise InputError(
                 f"{vocab_file}: {size} tokens exceed the model's "
-                f"vocab_size={self.vocab_size}. Use the model's vocabulary."
+                f"vocab_size={self.vocab_size}. Use the model's vocabulary. If "
+                "tokens were added in transformers, call "
+                f"`model.resize_token_embeddings({size})` and save it again."
             )
         if size < self.vocab_size - MAX_PADDING:
             logging.warning(

@@ -114,7 +114,7 @@ def test_vocabulary_larger_than_the_model_is_an_error():
     config.require_vocabulary({**make_vocab(100), "": 101}, "a.txt")
     # The size is one more than the largest id, even if a token is duplicated.
     for vocab in (make_vocab(101), {**make_vocab(99), "doubled": 100}):
-        with pytest.raises(InputError, match=r"a.txt: 101 .*=100"):
+        with pytest.raises(InputError, match=r"a.txt: 101 .*=100.*gs\(101\)"):
             config.require_vocabulary(vocab, "a.txt")
 
 

@@ -161,7 +161,7 @@ def _load_tokenizer(
 ) -> Tokenizer:
     tokenizer = model_files.make_tokenizer(never_split)
     model_files.config.require_vocabulary(
-        tokenizer.vocab, model_files.vocab_file
+        tokenizer.vocab, model_files.vocab_source
     )
     return tokenizer
 

@@ -43,7 +43,7 @@ def load_weights(
     are damaged or do not fit each other.
     """
     tokenizer = model_files.make_tokenizer(never_split)
-    model.config.require_vocabulary(tokenizer.vocab, model_files.vocab_file)
+    model.config.require_vocabulary(tokenizer.vocab, model_files.vocab_source)
     loaded = loading.load(
         tf1.by_name(model.trainable_variables),
         model_files.init_checkpoint,

@@ -206,7 +206,7 @@ def _check_lengths(where: str, features: Any, schema: Schema) -> None:
 def _check_ids(
     where: str, features: Any, schema: Schema, vocab_size: int
 ) -> None:
-    """Checks that token ids and positions are in their ranges."""
+    """Checks that token ids, positions and labels are in their ranges."""
     length = schema["input_ids"].length
     token = (vocab_size, f"the model's {vocab_size=}", _USE_FITTING_CONFIG)
     position = (length, str(length), "Create the file again.")
@@ -215,6 +215,7 @@ def _check_ids(
         "masked_lm_ids": token,
         "masked_lm_positions": position,
         "word_starts": position,
+        "next_sentence_labels": (2, "2", "Create the file again."),
     }
     for name, (limit, shown, advice) in limits.items():
         for i in features[name].int64_list.value:

@@ -4,15 +4,19 @@ import contextlib
 import functools
 from typing import Any
 
-from official_bert.errors import InputError
+from official_bert.errors import InputError, listed
 from official_bert.options import checks, flags
 from official_bert.options.engine import EngineOptions
-from official_bert.options.model_source import MODEL_FILES, ModelOptions
-from official_bert.sources import task_file
-
-_PRETRAINED = (
-    "For a pre-trained model, use predict.py with --fill_mask or --score."
+from official_bert.options.model_source import (
+    FOR_ORIGINAL,
+    FOR_PRETRAINED,
+    MODEL_FILES,
+    ModelOptions,
 )
+from official_bert.sources import task_file
+from official_bert.sources.heads import KINDS
+
+_CLASSES = [kind.architecture for kind in KINDS.values() if kind.task]
 
 
 def parse_thresholds(value: str) -> list[tuple[str, float]]:
@@ -111,13 +115,24 @@ class AnswerOptions(ModelOptions, EngineOptions, heading="Model"):
         if not self.model:
             raise InputError(
                 "--model_dir must be given, or --model with a model that was "
-                f"fine-tuned with transformers. {_PRETRAINED}"
+                f"fine-tuned with transformers. {FOR_PRETRAINED}"
             )
         if not self.model_files.task:
             message = (
                 "must be a fine-tuned model. Fine-tune it with "
-                f"run_classifier.py or run_squad.py. {_PRETRAINED}"
+                f"run_classifier.py or run_squad.py. {FOR_PRETRAINED} "
             )
+            source = self.model_files.source
+            if source.format.name == "huggingface":
+                key = "architectures"
+                names = source.config_json.get(key, tuple[str, ...] | None)
+                message += (
+                    f"Otherwise, `{key}` in its config.json must name one of "
+                    f"{listed(_CLASSES)}. Received: {listed(names or ['none'])}"
+                    "."
+                )
+            else:
+                message += FOR_ORIGINAL
             raise self.error("model", message)
         self._require_files(is_finetuned=False)
         return self.model_files.task

@@ -9,11 +9,14 @@ import os
 import re
 from collections.abc import Callable, Iterable
 
-from official_bert.errors import missing_package
+from official_bert.errors import listed, missing_package
 from official_bert.io import files
 from official_bert.options.flags import Check, Options, path_option, text
 from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
+from official_bert.sources import formats
+
+_INDEX = file_names.INDEX
 
 _CHECKPOINT_FILE = re.compile(
     r"checkpoint|.+\.(index|meta|resume\.json|data-\d+-of-\d+)"
@@ -79,16 +82,23 @@ def existing_directory(path: str) -> str | None:
 
 def existing_checkpoint(prefix: str) -> str | None:
     """Accepts the prefix of a TF1 checkpoint, and a directory with a model."""
-    index = prefix + file_names.INDEX
+    index = prefix + _INDEX
     # Files of a run directory, a Hugging Face directory or a KerasHub preset.
     others = [os.path.join(prefix, n) for n in ("checkpoint", "config.json")]
     if any(map(files.exists, (index, *others))):
         return None
-    return (
-        f"must be a checkpoint prefix, but {index} does not exist. Check the "
-        "path: for model.ckpt.index, give model.ckpt; for the newest "
-        "checkpoint of a run, its --output_dir."
-    )
+    formats.require_readable(prefix)
+    directory = prefix if os.path.isdir(prefix) else os.path.dirname(prefix)
+    stored = [
+        os.path.join(directory, name.removesuffix(_INDEX))
+        for name in files.list_directory(directory)
+        if name.endswith(_INDEX)
+    ]
+    advice = "Check the path; for the newest checkpoint of a run, give its "
+    advice += "--output_dir."
+    if stored:
+        advice = f"Prefixes of checkpoints: {listed(stored)}."
+    return f"must be a checkpoint prefix, but {index} does not exist. {advice}"
 
 
 def installed(package: str, needed_for: str | None = None) -> Check:

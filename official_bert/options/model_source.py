@@ -23,6 +23,15 @@ from official_bert.sources.released_models import (
 # The flags of the files of a model.
 MODEL_FILES = ModelFiles.names()[:3]
 
+# The commands for models that predict.py cannot use in this way.
+FOR_PRETRAINED = (
+    "For a pre-trained model, use predict.py with --fill_mask or --score."
+)
+FOR_ORIGINAL = (
+    "For a model fine-tuned with the original implementation, use "
+    "run_classifier.py or run_squad.py with --do_predict."
+)
+
 
 class TokenizerOptions(flags.Options, heading="Model", common=False):
     """Settings of the tokenizer besides its vocabulary and its casing."""
@@ -214,11 +223,11 @@ def require_finetuned(directory: str) -> None:
                 f"{directory}: must be the directory of a fine-tuned model, "
                 "not of a sweep. Choose the directory of one of its runs."
             )
-        if files.exists(os.path.join(directory, file_names.CONFIG)):
+        names = (file_names.CONFIG, file_names.CHECKPOINT_LIST)
+        if any(files.exists(os.path.join(directory, n)) for n in names):
             raise InputError(
                 f"{directory}: must be a fine-tuned model, but has no "
-                "task.json. For a pre-trained model, use predict.py with "
-                "--fill_mask or --score."
+                f"task.json. {FOR_PRETRAINED} {FOR_ORIGINAL}"
             )
     for name in (file_names.TASK, file_names.VOCAB):
         _require_file(directory, name, "Fine-tuning writes it.")

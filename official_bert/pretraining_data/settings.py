@@ -102,10 +102,10 @@ class Settings:
         Warns if its casing does not seem to be that of the options.
         """
         vocab, options = self.tokenizer.vocab, self.options
-        require_tokens(vocab, options.vocab_file, SPECIAL_TOKENS)
+        where = options.model_files.vocab_source
+        require_tokens(vocab, where, SPECIAL_TOKENS)
         if options.bert_config_file:
-            config = options.model_files.config
-            config.require_vocabulary(vocab, options.vocab_file)
+            options.model_files.config.require_vocabulary(vocab, where)
         if not options.model:  # Otherwise, the model defines the casing.
             pretrained.warn_of_casing(options.model_files)
 

@@ -32,7 +32,8 @@ def find(path: str) -> str:
 def directory(checkpoint: str) -> str:
     """Returns the directory of a checkpoint: a prefix or a directory."""
     checkpoint = checkpoint.rstrip("/")
-    is_prefix = not files.exists(checkpoint)
+    # Some users copy the data of a checkpoint to a file named like its prefix.
+    is_prefix = files.exists(checkpoint + INDEX) or not files.exists(checkpoint)
     return os.path.dirname(checkpoint) if is_prefix else checkpoint
 
 

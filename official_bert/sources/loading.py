@@ -220,10 +220,10 @@ def from_pretrained(
 ) -> Any:
     """Returns `model_class(config, **kwargs)` with the weights of a model.
 
-    `model` is an argument of `pretrained.find`. Weights that the class does not
+    `model` is an argument of `pretrained.find`. Heads that the class does not
     have are ignored. Missing weights of heads and of the pooler are newly
     initialized, with a warning. Raises `InputError` if other weights are
-    missing.
+    missing or unused.
     """
     model_files = pretrained.find(model)
     pretrained.download_weights(model, model_files.init_checkpoint)
@@ -234,7 +234,7 @@ def from_pretrained(
         _by_checkpoint_name(layer),
         model_files.init_checkpoint,
         may_initialize="^bert/pooler/|^cls/",
-        may_skip=".",
+        may_skip=tf1.NOT_BERT,
     )
     if loaded.initialized:
         names = listed(loaded.initialized)

@@ -93,6 +93,11 @@ class ModelFiles:
         return files.read_text(self.vocab_file)
 
     @functools.cached_property
+    def vocab_source(self) -> str:
+        """The file or model that the vocabulary comes from, for messages."""
+        return self.vocab_file
+
+    @functools.cached_property
     def settings(self) -> TokenizerSettings:
         """The tokenizer's settings: those beside the vocabulary, and flags."""
         beside = UNKNOWN
@@ -185,6 +190,12 @@ def find(
     else:
         if reader is tf1_files:  # A repository with config.json.
             reader = huggingface_files
+            if not source.config_json.content:
+                raise InputError(
+                    f"{model}: has a checkpoint, but no {CONFIG}. Copy it "
+                    "there, or pass --bert_config_file, --vocab_file and "
+                    "--init_checkpoint instead of --model."
+                )
         config = reader.read_config(directory, source.config_json)
         cached = _cache({CONFIG: config.to_json_string()})
         config_file = os.path.join(cached, CONFIG)
@@ -200,7 +211,7 @@ def find(
     if checkpoint == directory:  # So that it is not read again.
         vars(found)["source"] = source
     if vocab is not None:
-        vars(found)["vocab"] = vocab
+        vars(found).update(vocab=vocab, vocab_source=model)
     return found
 
 
@@ -288,7 +299,7 @@ def warn_of_casing(model_files: ModelFiles) -> None:
     problem = "uncased, but the text is not lower-cased. Omit --nodo_lower_case"
     if do_lower_case:
         problem = "cased, but the text is lower-cased. Add --nodo_lower_case"
-    logging.warning(f"{model_files.vocab_file} looks {problem}")
+    logging.warning(f"{model_files.vocab_source} looks {problem}")
 
 
 def looks_uncased(vocab: str) -> bool:

@@ -281,7 +281,7 @@ def prepare(
         bert, options = _load_module(options)
     config = bert.config if bert else options.model_config()
     tokenizer = options.model_files.tokenizer
-    config.require_vocabulary(tokenizer.vocab, options.vocab_file)
+    config.require_vocabulary(tokenizer.vocab, options.model_files.vocab_source)
     resumed = resuming.check(
         options,
         None if bert else config,

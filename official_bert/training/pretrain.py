@@ -221,7 +221,7 @@ def prepare(options: RunPretraining) -> PretrainingRun:
     config = options.model_config()
     if options.vocab_file:
         vocab = load_vocab(options.vocab_file)
-        config.require_vocabulary(vocab, options.vocab_file)
+        config.require_vocabulary(vocab, options.model_files.vocab_source)
     names = _expand(options.input_file)
     eval_names = _expand(options.eval_file) if options.eval_file else []
     _check_tokenizer([*names, *eval_names], config, options)

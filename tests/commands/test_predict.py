@@ -247,12 +247,14 @@ HELD_OUT = '{"options": {"train_file": "a", "fold": "1of2"}}'
 TAGGER = '{"kind": "tagging"}'
 LEFT_TO_RIGHT = '{"is_left_to_right": true, "vocab_size": 9}'
 HF_CONFIG = '{"architectures": ["BertForMaskedLM"], "model_type": "bert"}'
+NO_CLASS = '{"model_type": "bert"}'
 FOLDER = {
     **dict.fromkeys(("a.txt", "a.tsv", "a.csv", "a.conll", "a.json"), ""),
     "TAGS/task.json": TAGGER,
     "TAGS/bert_config.json": TAGGER,
     "TAGS/vocab.txt": "a",
     "SWEEP/sweep.tsv": "",
+    "ORIGINAL/checkpoint": "",
     "run/dev.jsonl": "",
     "run/train_options.json": HELD_OUT,
     "LTR/bert_config.json": LEFT_TO_RIGHT,
@@ -260,6 +262,9 @@ FOLDER = {
     "HF/config.json": HF_CONFIG,
     "HF/vocab.txt": "a",
     "HF/model.safetensors": "",
+    "NO_CLASS/config.json": NO_CLASS,
+    "NO_CLASS/vocab.txt": "a",
+    "NO_CLASS/model.safetensors": "",
     f"{CASED}/bert_model.ckpt.index": "",
 }
 TUNED = "--model_dir=TUNED"
@@ -270,6 +275,7 @@ WRONG = [
     ("--model_dir=none", "none: must be an existing run directory"),
     ("--model_dir=SWEEP", "SWEEP: must .* not of a sweep"),
     (PRETRAINED, "pretrained: .* task.json"),
+    ("--model_dir=ORIGINAL", "ORIGINAL: must .*run_classifier.* --do_predict"),
     (f"{TUNED} --score", "tuned: --fill_mask and --score"),
     (f"{TUNED} --do_lower_case", "--do_lower_case needs"),
     (f"{TUNED} --vocab_file=v", "conflicts with --vocab_file=v"),
@@ -304,7 +310,8 @@ WRONG = [
     (f"{TUNED} --output_file=TUNED/checkpoint", "--output_file=.*checkpoint"),
     (f"{TUNED} --output_file=TUNED/model.ckpt-3.index", "--output_file=.*ckpt"),
     ("--model=PRE", "pretrained must be .* run_classifier.py .* --fill_mask"),
-    ("--model=HF", "--model=HF must be a fine-tuned model. .*--score"),
+    ("--model=HF", "=HF must be a fine-tuned .*--score.* BertForMaskedLM"),
+    ("--model=NO_CLASS", "BertForSequenceClassification, .* Received: none"),
     ("--model_dir=LTR --fill_mask", r"config\.json: .* left-to-right model"),
     (f"{TUNED} --input_format=xml", "--input_format=xml"),
     (f"{TUNED} --input_format=csv", "--input_format=csv needs --input_file"),

@@ -136,6 +136,7 @@ UNMASKED = {
         ({"random_share": [float("nan")]}, "`random_share` .* nan"),
         ({"max_ngram": [11]}, "`max_ngram` .* 11"),
         ({"word_starts": [0, 6, 0, 0, 0, 0]}, "`word_starts` .*below 6.* 6"),
+        ({"next_sentence_labels": [2]}, "`next_sentence_labels` .*below 2.* 2"),
     ],
 )
 def test_damaged_unmasked_instance_is_named(tmp_path, damage, message):

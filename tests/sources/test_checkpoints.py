@@ -58,6 +58,21 @@ def test_tensorflow_reads_the_two_files_of_a_checkpoint(prefix, tmp_path):
     assert set(os.listdir(tmp_path)) == names
 
 
+def test_weights_in_the_scope_of_a_hub_module_are_loaded_by_name(tmp_path):
+    """As the original run_classifier_with_tfhub.py stores them."""
+    prefix, kernel = str(tmp_path / "model.ckpt"), ARRAYS["a/kernel"]
+    tf1.write(prefix, {"module/bert/kernel": kernel, "output_bias": kernel})
+    names = ["bert/kernel", "output_bias"]
+    arrays = tf1_weights.open_prefix(prefix)
+    assert list(arrays.shapes) == names
+    for name in names:
+        np.testing.assert_array_equal(arrays.read(name), kernel)
+    # Unless the checkpoint has such a weight without the scope, too.
+    stored = {"bert/kernel": kernel, "module/bert/kernel": 2 * kernel}
+    tf1.write(prefix, stored)
+    assert list(tf1_weights.open_prefix(prefix).shapes) == list(stored)
+
+
 @pytest.mark.parametrize("name", ["base", "relu"])
 def test_checkpoint_of_the_original_is_loaded_by_name(golden, name):
     folder = golden / "model" / name

@@ -17,10 +17,11 @@ from support import ROOT, command_lines, conversions, hub_server
 from official_bert import Embedder
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
+from official_bert.inference.trained_models import load_encoder
 from official_bert.modeling.encoder import Bert
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import ExtractFeatures, RunPretraining
-from official_bert.sources import formats, pretrained
+from official_bert.sources import checkpoint_paths, formats, pretrained
 from official_bert.tokenization import Tokenizer
 
 FORMATS = [row.name for row in formats.FORMATS.values() if row.is_output]
@@ -103,6 +104,44 @@ def test_saved_model_is_loaded_with_its_tokenizer(models, model_class):
             other.save_pretrained("saved", tokenizer_of_another_model)
     with pytest.raises(InputError, match="must be a `Tokenizer`"):
         model.save_pretrained("saved", "bert_tiny_demo")
+
+
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [("tf1", "bert_config.json"), ("huggingface", "config.json")],
+)
+def test_config_with_fewer_layers_is_an_error(models, directory, name, config):
+    shutil.copytree(models[name], "model")
+    conversions.change_json(directory / "model" / config, num_hidden_layers=1)
+    found = pretrained.find("model")
+    for load in (
+        lambda: load_encoder(found),
+        lambda: Bert.from_pretrained("model"),
+    ):
+        with pytest.raises(InputError, match=r"unused: bert.encoder.layer.1"):
+            load()
+
+
+def test_files_that_are_named_like_the_prefix_do_not_matter(models):
+    shutil.copytree(models["tf1"], "model")
+    prefix = "model/bert_model.ckpt"
+    shutil.copy(f"{prefix}.data-00000-of-00001", prefix)
+    assert checkpoint_paths.beside(prefix, "vocab.txt") == "model/vocab.txt"
+
+
+def test_checkpoint_without_any_config_is_an_error(models):
+    shutil.copytree(models["tf1"], "run")
+    os.remove("run/bert_config.json")
+    with pytest.raises(InputError, match=r"^run: .* no bert_config.json"):
+        pretrained.find("run")
+
+
+def test_error_in_a_translated_vocabulary_names_the_model(models):
+    shutil.copytree(models["huggingface"], "tokens_were_added")
+    with open("tokens_were_added/vocab.txt", "a") as file:
+        file.write("new\n")
+    with pytest.raises(InputError, match=r"^tokens_were_added: 25 "):
+        Embedder.from_pretrained("tokens_were_added")
 
 
 def test_model_is_not_saved_in_a_run_directory(models):

@@ -95,7 +95,7 @@ def test_model_is_unchanged_after_conversion_and_back(tmp_path, head, capsys):
 
 @pytest.mark.parametrize("head", ["encoder", "pretraining"])
 def test_files_of_other_versions_are_converted(tmp_path, head, capsys):
-    """Old names, no `bert.`, buffers, tied copies, and several files."""
+    """Old names and other prefixes, buffers, tied copies, several files."""
     arrays = released(tmp_path / "a", head)
     folder = to_hf(tmp_path / "a", head)
     stored = load_file(folder / "model.safetensors")
@@ -107,6 +107,8 @@ def test_files_of_other_versions_are_converted(tmp_path, head, capsys):
         decoder = "cls.predictions.decoder"
         stored[f"{decoder}.weight"] = stored[WORDS].copy()
         stored[f"{decoder}.bias"] = stored.pop("cls.predictions.bias")
+        # Of PyTorch's DataParallel.
+        names |= {"bert.": "module.bert.", "cls.": "module.cls."}
     for new, old in names.items():
         stored = {n.replace(new, old): a for n, a in stored.items()}
     (folder / "model.safetensors").unlink()

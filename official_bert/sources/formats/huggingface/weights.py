@@ -48,10 +48,11 @@ NAMES = Names(
     ignored=r"^bert\.embeddings\.(position_ids|token_type_ids)$",
 )
 
-# Adds `bert.`, which names of a `BertModel` lack, and replaces gamma and beta,
-# which early conversions kept.
+# Removes the prefix of PyTorch's DataParallel, adds `bert.`, which names of a
+# `BertModel` lack, and replaces gamma and beta, which early conversions kept.
 _CURRENT = Names(
     [
+        (r"^module\.", ""),
         (r"^(?=embeddings\.|encoder\.|pooler\.)", "bert."),
         (r"\bLayerNorm\.gamma$", "LayerNorm.weight"),
         (r"\bLayerNorm\.beta$", "LayerNorm.bias"),

@@ -1,6 +1,7 @@
 """The weights of a TF1 checkpoint, by prefix or directory."""
 
 import os
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,6 +19,10 @@ from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.model import Arrays, Description, Model, Names
 from official_bert.tasks.text_types import problem_type
 from official_bert.tokenization.settings import TokenizerSettings
+
+# The scope of BERT in checkpoints of the original
+# run_classifier_with_tfhub.py.
+_MODULE = re.compile("^module/(?=bert/|cls/)")
 
 # `loading.read_embedding` reads the layer of sentence embeddings.
 _NAMES = Names(ignored=f"{tf1.OPTIMIZER_STATE}|^{heads.EMBEDDING_LAYER}/")
@@ -50,10 +55,13 @@ def open_prefix(prefix: str) -> Arrays:
     """Opens a checkpoint; raises `DamagedCheckpointError` for a bad index."""
     reader = tf1.open_reader(prefix)
     stored = reader.get_variable_to_shape_map()
+    names = {_MODULE.sub("", name): name for name in sorted(stored)}
+    if len(names) < len(stored):  # Some weights exist with and without it.
+        names = {name: name for name in sorted(stored)}
     return Arrays(
         prefix,
-        {name: tuple(stored[name]) for name in sorted(stored)},
-        lambda name: tf1.read_array(reader, prefix, name),
+        {short: tuple(stored[name]) for short, name in names.items()},
+        lambda short: tf1.read_array(reader, prefix, names[short]),
         _NAMES,
     )
 
