@@ -71,9 +71,7 @@ def read(
         config = source.read_config()
     description = model_format.weights.describe(source, config)
     vocab, settings = model_format.files.read_tokenizer(path)
-    lower = description.settings.do_lower_case
-    if lower is not None:
-        settings = dataclasses.replace(settings, do_lower_case=lower)
+    settings = settings.with_flags(description.settings.do_lower_case)
     arrays = model_format.weights.open_arrays(path, config)
     description = dataclasses.replace(
         description,

@@ -40,9 +40,10 @@ class EvaluatedRun(Protocol):
 class Evaluations:
     """The evaluations of a run, for `--eval_every` and `--early_stopping`.
 
-    Each one is a line of `eval_history.jsonl`. Training resumes at
-    `first_step`; lines of later steps are dropped, because these will be
-    evaluated again. `num_steps` is the last step.
+    There are none if `--eval_every` is 0. Each one is a line of
+    `eval_history.jsonl`. Training resumes at `first_step`; lines of later steps
+    are dropped, because these will be evaluated again. `num_steps` is the last
+    step.
 
     After the best evaluation so far, `weights`, {name in a checkpoint:
     variable} with `global_step`, are saved in `best/`. If they are None,
@@ -56,12 +57,13 @@ class Evaluations:
         num_steps: int,
         weights: Mapping[str, Any] | None,
     ) -> None:
-        self.every = run.options.eval_every
+        self._every = run.options.eval_every
         self._run, self._num_steps, self._weights = run, num_steps, weights
         self._directory = RunDirectory(run.options.output_dir)
         self._path = self._directory.file(file_names.EVAL_HISTORY)
         self._history = []
-        lines = files.read_lines(self._path) if files.exists(self._path) else []
+        has_lines = self._every and files.exists(self._path)
+        lines = files.read_lines(self._path) if has_lines else []
         for number, line in enumerate(lines, start=1):
             where = f"{self._path}:{number}"
             entry = _parse_evaluation(line, where, run.main_metric)
@@ -74,7 +76,9 @@ class Evaluations:
         False if an earlier run evaluated this step before it was killed.
         """
         is_last = step == self._num_steps
-        is_due = step > 0 and (step % self.every == 0 or is_last)
+        if not self._every or step == 0:
+            return False
+        is_due = step % self._every == 0 or is_last
         return is_due and step not in [e["global_step"] for e in self._history]
 
     def evaluate(self, step: int) -> None:

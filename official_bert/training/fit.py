@@ -100,12 +100,10 @@ def fit(run: TrainingRun) -> int:
     checkpointing.set_seed(start.seed)
     if options.overwrite_output_dir:
         RunDirectory(options.output_dir).remove_model()
-    evaluations = None
-    if options.eval_every:
-        best = {**trainer.weights, "global_step": trainer.optimizer.step}
-        evaluations = Evaluations(
-            run, start.step, num_steps, best if run.keeps_best else None
-        )
+    best = {**trainer.weights, "global_step": trainer.optimizer.step}
+    evaluations = Evaluations(
+        run, start.step, num_steps, best if run.keeps_best else None
+    )
     if _is_finished(run, start.step, num_steps, evaluations):
         return start.step
     if options.is_chief:
@@ -118,7 +116,7 @@ def fit(run: TrainingRun) -> int:
 
 
 def _is_finished(
-    run: TrainingRun, step: int, num_steps: int, evaluations: Evaluations | None
+    run: TrainingRun, step: int, num_steps: int, evaluations: Evaluations
 ) -> bool:
     """Evaluates the resumed step if still missing; True if no step is left.
 
@@ -128,9 +126,9 @@ def _is_finished(
     is_last = step >= num_steps
     if is_last:  # Before an evaluation, which would write files.
         resuming.require_same_steps(run.options, done)
-    if evaluations and evaluations.is_due(step):
+    if evaluations.is_due(step):
         evaluations.evaluate(step)
-    stops_early = evaluations is not None and evaluations.stops_early(step)
+    stops_early = evaluations.stops_early(step)
     if stops_early and not is_last:
         resuming.require_same_steps(run.options, done)
     if is_last or stops_early:

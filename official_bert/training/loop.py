@@ -83,7 +83,7 @@ def train(
     trainer: Trainer,
     batches: tf.data.Dataset,
     start: checkpointing.StartingPoint,
-    evaluations: Evaluations | None = None,
+    evaluations: Evaluations,
 ) -> None:
     """Trains on batches from the starting point to the last step.
 
@@ -92,9 +92,8 @@ def train(
     if the loss or the gradient is not finite.
     """
     options, strategy = trainer.options, trainer.strategy
-    intervals = [options.save_checkpoints_steps]
-    if evaluations:
-        intervals.append(evaluations.every)
+    every = (options.save_checkpoints_steps, options.eval_every)
+    intervals = list(filter(None, every))
     step, num_steps = start.step, trainer.schedule.num_train_steps
     sharded = distribution.shard_batches(batches, strategy)
     runner = StepRunner(trainer, start.seed, sharded.element_spec)
@@ -128,7 +127,7 @@ def train(
                 saver.save(step)
             if stop:
                 break
-            if evaluations and evaluations.is_due(step):
+            if evaluations.is_due(step):
                 saver.wait()
                 evaluations.evaluate(step)
                 if evaluations.stops_early(step):
