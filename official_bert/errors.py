@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib.util
+import numbers
 import os
 import re
 import reprlib
@@ -60,6 +61,15 @@ class InputError(ValueError):
     starts with ``FILE:LINE:`` if a file is invalid. Commands print it without a
     traceback and exit with status 1.
     """
+
+
+def require_count(name: str, value: Any, at_least: int = 1) -> None:
+    """Raises `InputError` unless an argument is an integer, large enough."""
+    if not (isinstance(value, numbers.Integral) and int(value) >= at_least):
+        raise InputError(
+            f"`{name}` must be an integer of at least {at_least}. Received: "
+            f"{value!r}."
+        )
 
 
 def missing_package(package: str) -> str | None:

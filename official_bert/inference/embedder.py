@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from absl import logging
 
-from official_bert.errors import InputError
+from official_bert.errors import require_count
 from official_bert.inference.feature_extraction import map_rows, text_rows
 from official_bert.inputs import text_inputs
 from official_bert.io import progress
@@ -19,6 +19,7 @@ from official_bert.tasks.documents import warn_of_truncation
 from official_bert.tasks.engines import Engine
 from official_bert.tasks.sentence_vectors import (
     SentencePooling,
+    as_vectors,
     nearest,
     similarity,
 )
@@ -102,9 +103,9 @@ class Embedder:
         if settings is None:
             settings = EmbeddingSettings()
             logging.warning(
-                f"{model} has no modules.json of sentence-transformers: the "
-                "vector of a text is the mean over its tokens. For search, use "
-                "a model that was trained for it."
+                f"{model} has no modules.json of sentence-transformers with a "
+                "Pooling: the vector of a text is the mean over its tokens. "
+                "For search, use a model that was trained for it."
             )
         pretrained.download_weights(model, model_files.init_checkpoint)
         config = model_files.config
@@ -146,10 +147,7 @@ class Embedder:
             InputError: `texts` is a single text or contains something else, or
                 the model has no such prompt.
         """
-        if batch_size < 1:
-            raise InputError(
-                f"`batch_size` must be at least 1. Received: {batch_size}."
-            )
+        require_count("batch_size", batch_size)
         pairs = text_inputs.as_pairs(texts)
         rows = text_rows(
             pairs,
@@ -190,7 +188,8 @@ class Embedder:
         It is the model's: cosine by default, a dot product, or a negative
         distance. A single vector [D] is the same as [1, D].
         """
-        a, b = np.atleast_2d(a, b)
+        a = as_vectors("a", a)
+        b = as_vectors("b", b, a.shape[1])
         return similarity(a, b, self.settings.similarity)
 
     def search(
@@ -209,12 +208,9 @@ class Embedder:
         """
         if prompt_name is None and "query" in self.settings.prompts:
             prompt_name = "query"
-        corpus, kind = np.asarray(corpus_vectors), self.settings.similarity
-        shape = corpus.shape
-        if shape[1:] != (self.size,) or shape[0] < 1 or k < 1:
-            raise InputError(
-                f"`corpus_vectors` must be an array [M, {self.size}], and M "
-                f"and `k` at least 1. Received: {list(shape)}, k = {k}."
-            )
+        corpus = as_vectors("corpus_vectors", corpus_vectors, self.size)
+        require_count("len(corpus_vectors)", len(corpus))
+        require_count("k", k)
         vectors = self(queries, prompt_name=prompt_name)
+        kind = self.settings.similarity
         return SearchResult(*nearest(vectors, corpus, k, kind))

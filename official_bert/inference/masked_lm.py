@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from official_bert.errors import InputError, quoted
+from official_bert.errors import InputError, quoted, require_count
 from official_bert.inputs import padding, text_inputs
 from official_bert.inputs.schemas import Feature, text_schema
 from official_bert.options import Predict
@@ -145,10 +145,7 @@ class FillMask(MaskedLanguageModel):
         engine: Engine | None = None,
     ) -> None:
         super().__init__(model, tokenizer, batch_size, engine)
-        if num_guesses < 1:
-            raise InputError(
-                f"`num_guesses` must be at least 1. Received: {num_guesses}."
-            )
+        require_count("num_guesses", num_guesses)
         self._num_guesses = min(num_guesses, len(self._token_ids))
 
     def parse(self, given: Any, where: str) -> MaskedText:

@@ -4,13 +4,13 @@ import contextlib
 import itertools
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from absl import logging
 
-from official_bert.errors import InputError, listed, quoted
+from official_bert.errors import InputError, listed, quoted, require_count
 from official_bert.inference import engine_choice, explanations
 from official_bert.inference.engine_choice import EngineChoice
 from official_bert.io import files, frames
@@ -57,10 +57,7 @@ class Predictor:
                 f"{finetuned!r}. For a directory, use `from_dir` or "
                 "`from_pretrained`."
             )
-        if batch_size < 1:
-            raise InputError(
-                f"`batch_size` must be at least 1. Received: {batch_size}."
-            )
+        require_count("batch_size", batch_size)
         self.task = finetuned.task.with_tokenizer(finetuned.tokenizer)
         self.tokenizer = finetuned.tokenizer
         self.max_seq_length = finetuned.max_seq_length
@@ -165,10 +162,7 @@ class Predictor:
         A chunk is read when its first answer is requested. If an item is
         invalid, `InputError` is raised after the answers of earlier chunks.
         """
-        if chunk_size < 1:
-            raise InputError(
-                f"`chunk_size` must be at least 1. Received: {chunk_size}."
-            )
+        require_count("chunk_size", chunk_size)
         if self._is_row(items):
             raise InputError(
                 "`items` must not be a single row of a DataFrame. Pass "
@@ -240,7 +234,9 @@ class Predictor:
     def parse(self, given: Any, where: str) -> Any:
         """Returns the example for an item; messages start with `where`."""
         # Tasks take JSON types, which do not include tuples and arrays.
-        if isinstance(given, tuple | np.ndarray):
+        if isinstance(given, np.ndarray):
+            given = given.tolist()
+        elif isinstance(given, tuple):
             given = list(given)
         return self.task.parse(given, where)
 
@@ -260,19 +256,16 @@ class Predictor:
                 "`rank` needs a model for classification or regression of "
                 f"pairs of texts. Received: {self.task.to_json()}."
             )
-        if k is not None and k < 1:
-            raise InputError(f"`k` must be at least 1. Received: {k}.")
-        examples = [
-            self.parse([query, document], f"documents[{number}]")
-            for number, document in enumerate(
-                _plain_items(documents, "documents")
-            )
-        ]
-        for example in examples:
-            if example.text_b is None:
+        if k is not None:
+            require_count("k", k)
+        items = enumerate(_plain_items(documents, "documents"))
+        texts = {f"documents[{number}]": text for number, text in items}
+        for where, text in {"query": query, **texts}.items():
+            if not isinstance(text, str):
                 raise InputError(
-                    f"{example.guid}: must be a text. Received: None."
+                    f"{where}: must be a text. Received: {quoted(text)}."
                 )
+        examples = [self.parse([query, texts[n]], n) for n in texts]
         if not examples:
             return []
         answers = [
@@ -361,8 +354,7 @@ def _plain_items(items: Any, name: str) -> Iterable[Any]:
             f"`{name}` must not be a DataFrame. Pass a column, such as "
             'df["text"], or call `frame(df)` for a model with columns.'
         )
-    is_one = isinstance(items, str | bytes | Mapping)
-    if is_one or not isinstance(items, Iterable):
+    if not frames.is_list(items):
         raise InputError(
             f"`{name}` must be a list of inputs, such as [text]. Received: "
             f"{quoted(items)}."

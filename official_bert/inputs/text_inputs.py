@@ -7,14 +7,15 @@ The layout follows section 3 of the paper::
 """
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from official_bert.errors import InputError, quoted
+from official_bert.errors import InputError, quoted, require_count
 from official_bert.inputs.padding import pad_batch, row_length
 from official_bert.inputs.schemas import text_schema
+from official_bert.io import frames
 from official_bert.tokenization import Tokenizer
 
 
@@ -113,10 +114,7 @@ def encode(
 
 def require_length(max_seq_length: int) -> None:
     """Raises `InputError` unless [CLS], a token and [SEP] fit."""
-    if max_seq_length < 3:
-        raise InputError(
-            f"`max_seq_length` must be at least 3. Received: {max_seq_length}."
-        )
+    require_count("max_seq_length", max_seq_length, 3)
 
 
 def as_pairs(texts: Any) -> list[Sequence[str]]:
@@ -124,17 +122,16 @@ def as_pairs(texts: Any) -> list[Sequence[str]]:
 
     Raises `InputError` if there is anything but texts and pairs of texts.
     """
-    is_table = isinstance(texts, Mapping) or hasattr(texts, "columns")
-    is_one = isinstance(texts, str | bytes) or not isinstance(texts, Iterable)
-    if is_table or is_one:
+    if hasattr(texts, "columns") or not frames.is_list(texts):
         raise InputError(
             "`texts` must be a list of texts, such as [text] or a column of a "
             f"table. Received: {quoted(texts)}."
         )
     pairs: list[Any] = []
     for number, text in enumerate(texts):
-        pair = (text, "") if isinstance(text, str | bytes) else text
-        is_pair = isinstance(pair, Sequence | np.ndarray) and len(pair) == 2
+        pair = text.tolist() if isinstance(text, np.ndarray) else text
+        pair = (pair, "") if isinstance(pair, str | bytes) else pair
+        is_pair = isinstance(pair, Sequence) and len(pair) == 2
         if not is_pair or not all(isinstance(p, str | bytes) for p in pair):
             raise InputError(
                 "`texts` must contain texts or pairs of texts. Received: "

@@ -19,6 +19,13 @@ def is_column(data: Any) -> bool:
     return hasattr(data, "to_list")
 
 
+def is_list(data: Any) -> bool:
+    """Whether this has items: it is neither a text, nor an object or scalar."""
+    is_one = isinstance(data, str | bytes | Mapping)
+    is_scalar = getattr(data, "ndim", 1) == 0
+    return isinstance(data, Iterable) and not (is_one or is_scalar)
+
+
 def rows_of(data: Any, name: str) -> list[dict[str, Any]]:
     """Returns the rows of a data frame or of an iterable of dicts.
 
@@ -38,8 +45,7 @@ def rows_of(data: Any, name: str) -> list[dict[str, Any]]:
             else data.itertuples(index=False, name=None)
         )
         data = (dict(zip(columns, cells, strict=True)) for cells in rows)
-    is_one = isinstance(data, str | bytes | Mapping)
-    items = None if is_one or not isinstance(data, Iterable) else [*data]
+    items = [*data] if is_list(data) else None
     if items is None or not all(isinstance(item, Mapping) for item in items):
         raise InputError(
             f"`{name}` must be a pandas or polars DataFrame, or a list of "

@@ -1,10 +1,11 @@
 """Computes the vector of a text from the vectors of its tokens."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from official_bert.errors import InputError
+from official_bert.errors import InputError, quoted
 from official_bert.sources.embedding_settings import Dense, EmbeddingSettings
 
 # The number of similarities in memory in a search.
@@ -101,6 +102,28 @@ def load_dense(
     return kernel, bias, _ACTIVATIONS[layer.activation]
 
 
+def as_vectors(name: str, vectors: Any, size: int = 0) -> np.ndarray:
+    """Returns an argument as float32 [M, D]; a single vector [D] is [1, D].
+
+    Raises `InputError` for other things than finite numbers, or if D is not
+    `size`; 0: any.
+    """
+    try:
+        array = np.atleast_2d(np.asarray(vectors, np.float32))
+    except (TypeError, ValueError):
+        received = quoted(vectors)
+    else:
+        received = f"the shape {list(array.shape)}"
+        if array.ndim == 2 and size in (0, array.shape[1]):
+            if np.isfinite(array).all():
+                return array
+            received = "NaN or infinity"
+    raise InputError(
+        f"`{name}` must be an array [M, {size or 'D'}] of finite numbers, such "
+        f"as np.stack(column). Received: {received}."
+    )
+
+
 def normalize(vectors: np.ndarray) -> np.ndarray:
     """Divides vectors by their Euclidean norms; a zero vector stays zero."""
     norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
@@ -154,8 +177,12 @@ def nearest(
     for start in range(0, len(queries), rows_of_block):
         block = slice(start, start + rows_of_block)
         found = similarity(queries[block], corpus, kind)
-        best = np.argpartition(-found, num_found - 1, axis=1)
-        best = np.sort(best[:, :num_found], axis=1)
+        best = np.argpartition(-found, num_found - 1, axis=1)[:, :num_found]
+        last = np.take_along_axis(found, best, 1).min(1, keepdims=True)
+        is_tied = (found >= last).sum(1) > num_found
+        all_best = np.argsort(-found[is_tied], axis=1, kind="stable")
+        best[is_tied] = all_best[:, :num_found]
+        best = np.sort(best, axis=1)
         values = np.take_along_axis(found, best, 1)
         order = np.argsort(-values, axis=1, kind="stable")
         indices[block] = np.take_along_axis(best, order, 1)

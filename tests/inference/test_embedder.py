@@ -15,7 +15,7 @@ from support.sentence_transformers import (
 from official_bert import Embedder
 from official_bert.errors import InputError
 from official_bert.sources.embedding_settings import EmbeddingSettings
-from official_bert.tasks.sentence_vectors import POOLINGS
+from official_bert.tasks.sentence_vectors import POOLINGS, nearest
 from tools.golden.make_sentence_transformers import TEXTS
 
 GOLDEN = ROOT / "tests" / "golden" / "sentence_transformers"
@@ -52,9 +52,9 @@ def test_vectors_equal_those_of_sentence_transformers(engine, caplog):
     assert embedder([]).shape == (0, 5)
     found = embedder.search(TEXTS, VECTORS["model"], k=2)
     exact = VECTORS["query"].astype(np.float64) @ VECTORS["model"].T
-    nearest = np.argsort(-exact, axis=1)[:, :2]
-    np.testing.assert_array_equal(found.indices, nearest)
-    scores = np.take_along_axis(exact, nearest, 1)
+    best = np.argsort(-exact, axis=1)[:, :2]
+    np.testing.assert_array_equal(found.indices, best)
+    scores = np.take_along_axis(exact, best, 1)
     np.testing.assert_allclose(found.scores, scores, atol=1e-5)
 
 
@@ -139,10 +139,14 @@ def test_sentence_transformers_has_the_same_vectors_with_our_files(converted):
 
 
 @pytest.mark.slow
-def test_plain_model_takes_means_with_a_warning(model, caplog):
-    (model / "modules.json").unlink()
+def test_model_without_pooling_takes_means_with_a_warning(model, caplog):
+    path = model / "modules.json"
+    transformer, *_ = json.loads(path.read_text())
+    splade = {"type": "models.SpladePooling", "path": "1_Pooling"}
+    path.write_text(json.dumps([transformer, splade]))
     embedder = Embedder.from_pretrained(model)
     assert "has no modules.json" in caplog.text
+    assert "with a Pooling" in caplog.text
     assert embedder.max_seq_length == 12  # Positions; the text 2 is truncated.
     short = [0, 1, 3, 4]
     found = embedder([TEXTS[number] for number in short])
@@ -204,15 +208,33 @@ def make(**settings):
 
 
 def test_invalid_calls_are_errors():
-    for call, message in (
-        (lambda: make()("a text"), "list of texts"),
-        (lambda: make()(None), "list of texts"),
-        (lambda: make()([], batch_size=0), "batch_size"),
-        (lambda: make(prompts={"q": ""})([], prompt_name="a"), "q. Received"),
-        (lambda: make().search(["a"], np.zeros((3, 4))), r"\[M, 2\]"),
-    ):
-        with pytest.raises(InputError, match=message):
-            call()
+    for texts in ("a text", None, np.array("a text")):
+        with pytest.raises(InputError, match="list of texts"):
+            make()(texts)
+    for size in (0, 2.5, "2"):
+        with pytest.raises(InputError, match=f"`batch_size` .*{size}"):
+            make()([], batch_size=size)
+        with pytest.raises(InputError, match=f"`k` must be .*{size}"):
+            make().search(["a"], [[1.0, 2.0]], k=size)
+    with pytest.raises(InputError, match=r"q\. Received"):
+        make(prompts={"q": ""})([], prompt_name="a")
+
+
+@pytest.mark.parametrize(
+    ("vectors", "message"),
+    [
+        (np.zeros((3, 4)), r"\[M, 2\].*shape \[3, 4\]"),
+        (np.zeros((1, 3, 2)), r"shape \[1, 3, 2\]"),
+        ([[0, np.nan]], "NaN or infinity"),
+        (["a", "b"], r"np\.stack\(column\)\. Received: \['a', 'b'\]"),
+        (np.array([[0, "a"]], object), "finite numbers"),
+    ],
+)
+def test_vectors_are_arrays_of_finite_numbers(vectors, message):
+    with pytest.raises(InputError, match=message):
+        make().search(["a"], vectors)
+    with pytest.raises(InputError, match=message.replace("M, 2", "M, (2|D)")):
+        make().similarity([1, 2], vectors)
 
 
 @pytest.mark.parametrize(
@@ -226,6 +248,15 @@ def test_invalid_calls_are_errors():
 )
 def test_similarity_is_that_of_the_model(name, expected):
     a, b = np.array([[3.0, 4.0]]), np.array([[1.0, 0.0], [8.0, 6.0]])
-    for query in (a, a[0], a.tolist()):
-        found = make(similarity=name).similarity(query, b)
+    quantized = a.astype(np.uint8), b.astype(np.uint8)
+    for pair in ((a, b), (a[0], b), (a.tolist(), b.astype(object)), quantized):
+        found = make(similarity=name).similarity(*pair)
         np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_equal_vectors_are_found_in_the_order_of_the_corpus():
+    corpus = np.tile(np.float32([3, 4]), (1000, 1))
+    corpus[700] = [4, 3]
+    indices, scores = nearest(np.float32([[4, 3]]), corpus, 5)
+    assert indices.tolist() == [[700, 0, 1, 2, 3]]
+    np.testing.assert_allclose(scores, [[1, *[0.96] * 4]], rtol=1e-6)

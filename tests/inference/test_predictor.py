@@ -96,7 +96,7 @@ def test_answers_equal_those_of_do_predict(trained):
 
 
 def test_items_must_be_a_list_or_an_array(predictor):
-    for items in ("good", b"good", {"text_a": "good"}, None, 5):
+    for items in ("good", b"good", {"text_a": "good"}, None, 5, np.array("a")):
         with pytest.raises(InputError, match="`items` must be a list"):
             predictor(items)
     # pandas has one type for rows and columns.
@@ -160,10 +160,11 @@ def test_directory_instead_of_a_model_is_an_error(saved):
 
 
 def test_numbers_and_names_of_other_values_are_errors(predictor, saved):
-    with pytest.raises(InputError, match=r"`chunk_size`.* 0"):
-        list(predictor.stream(["good"], chunk_size=0))
+    with pytest.raises(InputError, match=r"`chunk_size`.* 2\.5"):
+        list(predictor.stream(["good"], chunk_size=2.5))
     for name, value in (
         ("batch_size", 0),
+        ("batch_size", 2.5),
         ("engine", "tf"),
         ("precision", "bf16"),
     ):

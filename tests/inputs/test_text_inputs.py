@@ -60,6 +60,7 @@ MISSING = [None, float("nan"), ["a"], ["a", None]]
     ("texts", "settings", "message"),
     [
         (["He laughed."], {"max_seq_length": 2}, "at least 3"),
+        (["He laughed."], {"max_seq_length": 9.0}, "integer .* 9.0"),
         (["He laughed."], {"padding": True}, "'longest' or"),
         *((texts, {}, r"such as \[text\]") for texts in SINGLE),
         *((["a", text], {}, r"pairs of .*texts\[1\] = ") for text in MISSING),

@@ -191,10 +191,13 @@ def test_ranking_needs_a_model_of_pairs_and_a_list_of_documents(
     # Its items are the names of columns.
     with pytest.raises(InputError, match="`documents` must not be a DataFra"):
         predictor.rank("cat", PandasFrame({"document": ["good"]}))
-    with pytest.raises(InputError, match="`k` must be at least 1"):
-        predictor.rank("cat", ["good"], 0)
-    with pytest.raises(InputError, match=r"documents\[1\]: must be"):
-        predictor.rank("cat", ["good", None])
+    for k in (0, 2.5):
+        with pytest.raises(InputError, match=f"`k` must be .*{k}"):
+            predictor.rank("cat", ["good"], k)
+    with pytest.raises(InputError, match=r"documents\[1\]: must be a text\. R"):
+        predictor.rank("cat", ["good", {"text": "bad"}])
+    with pytest.raises(InputError, match=r"query: must be a text\. .*'dog'"):
+        predictor.rank(["cat", "dog"], ["good"])
     task = MultilabelTask(labels=("a", "b"))
     other = Predictor.from_dir(tiny.save_finetuned(tmp_path / "m", task))
     with pytest.raises(InputError, match="`rank` needs a model for"):
