@@ -164,8 +164,8 @@ def ranking_losses(vectors: Any, batch: Batch, temperature: float) -> Any:
 
     The candidates are the second texts and all further ones, the negatives, of
     the whole batch ("multiple negatives", Henderson et al., 2017; InfoNCE).
-    Candidates that are equal to the match, matches of an equal first text, and
-    missing texts are left out.
+    Candidates that are equal to a match of an equal first text, and missing
+    texts are left out.
 
     Args:
         vectors: float32 [B, C, H], of length 1: a text, its match, negatives.
@@ -173,14 +173,12 @@ def ranking_losses(vectors: Any, batch: Batch, temperature: float) -> Any:
         temperature: The divisor of the cosines.
     """
     ids, num_candidates = batch["text_ids"], vectors.shape[1] - 1
-    queries = ids[:, :1]
     candidates = ops.reshape(vectors[:, 1:], (-1, vectors.shape[-1]))
     candidate_ids = ops.reshape(ids[:, 1:], (1, -1))
-    # The first text that a candidate matches; 0 for negatives.
-    matched = [queries, ops.zeros_like(ids[:, 2:])]
-    matched = ops.reshape(ops.concatenate(matched, axis=1), (1, -1))
-    left_out = (candidate_ids == ids[:, 1:2]) | (candidate_ids == 0)
-    left_out = left_out | (matched == queries)
+    is_same_query = ops.cast(ids[:, :1] == ids[None, :, 0], "float32")
+    is_match = ops.cast(ids[:, 1:2] == candidate_ids, "float32")
+    left_out = ops.matmul(is_same_query, is_match) > 0
+    left_out = left_out | (candidate_ids == 0)
     scores = ops.matmul(vectors[:, 0], ops.transpose(candidates)) / temperature
     own = num_candidates * ops.arange(ops.shape(vectors)[0])
     is_own = own[:, None] == ops.arange(ops.shape(scores)[1])[None]

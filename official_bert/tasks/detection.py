@@ -135,6 +135,8 @@ def pair_columns(options: RunClassifier, rows: Sequence[Row]) -> PairColumns:
                 "detected. Add --text_column and --text_b_column. The columns "
                 f"are {listed(columns)}."
             )
+        queries = {query for query, _ in _PAIRS_OF_COLUMNS}
+        texts.sort(key=lambda name: name.lower() not in queries)
         text, match = texts[0], texts[1] if len(texts) > 1 else None
     if match is None and options.teacher:
         score = ""
@@ -207,10 +209,12 @@ def _warn_of_unused(
             isinstance(cells[0], list)
             or name.lower().startswith("neg")
             or (may_have_scores and are_numbers and not _are_ids(cells))
+            or (may_have_scores and "label" in name.lower())
         ):
             logging.warning(
                 f"{sample[0].path}: column {name!r} is not used. If it has "
-                "scores of the pairs, set --label_column. Texts must be in "
+                "scores of the pairs, set --label_column; if it says which "
+                "texts are similar, keep only their rows. Texts must be in "
                 "columns with one text each, such as positive, negative and "
                 "negative_2"
             )

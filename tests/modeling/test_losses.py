@@ -95,11 +95,12 @@ def embedding_loss(name, vectors, **batch):
 def test_ranking_loss_equals_the_softmax_over_the_negatives_of_the_batch():
     vectors = unit_vectors(4, 3, 6)
     # The matches of 0 and 2 are equal, the first texts of 1 and 3 too. The
-    # negative of 0 is missing, and that of 2 is the match of 1.
+    # negative of 0 is missing, and that of 2 is the match of 1: it is right for
+    # the equal text of 3, too.
     ids = np.array([[1, 5, 0], [2, 6, 7], [3, 5, 6], [2, 8, 9]])
     queries, candidates = vectors[:, 0], vectors[:, 1:].transpose(1, 0, 2)
     candidates = candidates.reshape(8, 6)  # Matches 0 to 3, negatives 4 to 7.
-    left_out = [[2, 4], [3, 4, 6], [0, 4], [1, 4]]
+    left_out = [[2, 4], [3, 4, 6], [0, 4], [1, 4, 6]]
     scores = queries @ candidates.T / 0.1
     for row, columns in zip(scores, left_out, strict=True):
         row[columns] = -np.inf

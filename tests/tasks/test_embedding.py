@@ -50,6 +50,7 @@ def test_columns_of_pairs_are_detected(tmp_path):
         "names.csv": "id,query,negative_2,positive,negative\n"
         "7,a,x,b,\n8,c,y,d,z\n",
         "order.csv": "id,one,two\nx,a,b\ny,c,d\n",
+        "document.csv": "id,document,Query\nx,b,a\ny,d,c\n",
         "keys.jsonl": '{"anchor": "a a", "positive": "b b", "n": 1}\n'
         '{"anchor": "c", "positive": "d", "n": 2}\n',
         "none.tsv": "a\tb\na\tc\nc\td\n",
@@ -85,6 +86,7 @@ def test_column_of_scores_is_used_without_those_of_texts(tmp_path, header):
         ("neg_1", ("x", "y"), True),
         ("number", ("7", "8"), False),  # May be an id.
         ("genre", ("x", "y"), False),
+        ("gold_label", ("entailment", "neutral"), True),
         ("pos", (["x"], ["y"]), True),
     ],
 )
