@@ -171,7 +171,7 @@ def _write(
         write_network, make_engine = _TARGETS[to]
         write_network(function, new)
         make_new_engine = functools.partial(make_engine, new)
-        gap = _largest_difference(
+        gap = largest_difference(
             function, make_new_engine, shapes, description.config
         )
         if quantize:
@@ -215,12 +215,20 @@ _TARGETS = {
 }
 
 
-def _largest_difference(
+def largest_difference(
     function: Any,
     make_engine: Callable[[list[str]], Engine],
     shapes: dict[str, Any],
     config: BertConfig,
 ) -> float:
+    """Returns the largest difference of an engine from a function.
+
+    Args:
+        function: Maps inputs to {name of an output: Tensor}.
+        make_engine: Makes the engine for the names of its outputs.
+        shapes: {name of an input: its shape}; None: any size.
+        config: The limits of random inputs.
+    """
     length = min(config.max_position_embeddings, 32)
     random = np.random.RandomState(0)
     num_values = {
@@ -230,7 +238,7 @@ def _largest_difference(
     }
     batch = {}
     for name, shape in shapes.items():
-        size = (2,) * (len(shape) - 1) + (length,)
+        size = (*(axis or 2 for axis in shape[:-1]), length)
         values = random.randint(0, num_values.get(name, 1), size, np.int32)
         batch[name] = values
     batch["input_mask"][...] = np.arange(length) < 3 * length // 4

@@ -155,8 +155,8 @@ class Application:
             return {"status": "ok"}
         headers = {k: v.decode("latin-1") for k, v in scope["headers"]}
         _require_json(headers.get(b"content-type", ""))
-        encoding = headers.get(b"content-encoding", "identity")
-        if encoding != "identity":
+        encoding = headers.get(b"content-encoding", "")
+        if encoding.lower() not in ("", "identity"):
             message = "The body must not be compressed. Received: "
             raise _StatusError(415, f"{message}Content-Encoding: {encoding}.")
         announced = int(headers.get(b"content-length", 0))

@@ -116,16 +116,20 @@ class Teacher:
         number that the student learns. `has_label` is 0 for examples without a
         label.
         """
-        task, schema = self.student, self.answers_schema(max_seq_length)
+        task: Any = self.student
+        schema = self.answers_schema(max_seq_length)
+        is_regression = task.head.loss == "regression"
+        to_student = task.scale if is_regression else self._in_order
+        errors = np.zeros(2)
         blocks, copies = itertools.tee(
             task.featurize(examples, tokenizer, max_seq_length)
         )
         all_answers = self.answers((f.examples for f in copies), max_seq_length)
         for features, answers in zip(blocks, all_answers, strict=True):
             block = features.examples
-            answers = [*map(self._as_student, answers)]
-            if task.head.loss == "regression":
-                self._warn_of_other_scale(block, answers)
+            answers = [*map(to_student, answers)]
+            if is_regression:
+                errors += _squared_errors(task, block, answers)
             rows = [
                 ExampleFeature(
                     number,
@@ -137,6 +141,12 @@ class Teacher:
                 for number, values in task.divide_answers(features, answers)
             ]
             yield TaughtFeatures(block, rows, schema, features)
+        if errors[0] > errors[1]:
+            logging.warning(
+                f"--teacher={self.options.model}: its numbers are further from "
+                "the labels than the mean of the labels is. They must have the "
+                "scale of the labels"
+            )
 
     def answers(
         self, blocks: Iterable[Sequence[Any]], max_seq_length: int
@@ -155,35 +165,29 @@ class Teacher:
         for examples in blocks:
             yield predictor.soft_answers(examples, "Teacher")
 
-    def _as_student(self, answer: np.ndarray) -> np.ndarray:
-        """Returns an answer in the student's order of labels, and scale."""
-        task: Any = self.student
-        if task.head.loss == "regression":
-            return task.scale(answer)
+    def _in_order(self, answer: np.ndarray) -> np.ndarray:
+        """Returns an answer in the student's order of labels."""
         if self.labels:
-            order = [self.labels.index(label) for label in task.labels]
+            student: Any = self.student
+            order = [self.labels.index(label) for label in student.labels]
             answer = answer[..., order]
         return answer
 
-    def _warn_of_other_scale(
-        self, examples: Sequence[Any], answers: Sequence[np.ndarray]
-    ) -> None:
-        """Warns if the mean of the labels is nearer to them than the answers.
 
-        `answers` are in the scale of the student.
-        """
-        pairs = [
-            (self._as_student(example.label), answer[0])
-            for example, answer in zip(examples, answers, strict=True)
-            if example.label is not None
-        ]
-        labels, numbers = np.reshape(pairs, (-1, 2)).T
-        if np.sum((numbers - labels) ** 2) > np.sum(labels**2):
-            logging.warning(
-                f"--teacher={self.options.model}: its numbers are further from "
-                "the labels than the mean of the labels is. They must have the "
-                "scale of the labels"
-            )
+def _squared_errors(
+    task: Any, examples: Sequence[Any], answers: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Returns the squared errors of the answers, and of the mean as an answer.
+
+    `answers` are in the scale of the student, in which the mean is 0.
+    """
+    pairs = [
+        (task.scale(example.label), answer[0])
+        for example, answer in zip(examples, answers, strict=True)
+        if example.label is not None
+    ]
+    labels, numbers = np.reshape(pairs, (-1, 2)).T
+    return np.array([np.sum((numbers - labels) ** 2), np.sum(labels**2)])
 
 
 @dataclasses.dataclass(frozen=True)

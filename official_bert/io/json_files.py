@@ -46,8 +46,8 @@ def parse(text: str, where: str, *, has_unique_keys: bool = False) -> Any:
         return _parse(text, _decode_unique if has_unique_keys else json.loads)
     except json.JSONDecodeError as error:
         raise InputError(
-            f"{where}:{error.lineno}: must be valid JSON. {error.msg} at "
-            f"column {error.colno}."
+            f"{where}:{error.lineno}: must be valid JSON. "
+            f"{error.msg.removesuffix(' at')} at column {error.colno}."
         ) from error
     except _INVALID as error:
         raise InputError(f"{where}: must be valid JSON. {error}.") from error
@@ -66,7 +66,7 @@ def parse_line(text: str, where: str) -> Any:
         is_whole_file = text.lstrip()[:1] == "[" or text.strip() == "{"
         raise InputError(
             f"{where}: must be a JSON value, all on one line. Received: "
-            f"{error.msg} at character {error.pos + 1}."
+            f"{error.msg.removesuffix(' at')} at character {error.pos + 1}."
             + is_whole_file
             * f" {WRITE_LINES}"
         ) from error

@@ -89,6 +89,7 @@ def predict(port, *instances):
     [
         ("", 400, "body:1: must be valid JSON. Expecting value at column 1."),
         ('{"instances":\n["good"', 400, "body:2: must be valid JSON."),
+        ('{"instances": ["a\tb"]}', 400, "Invalid control character at column"),
         ("[" * 100_000, 400, "body: must be valid JSON."),
         ('{"instances": ["\\ud800"]}', 400, "has a lone surrogate"),
         ('{"instances": [{"text": "a", "text": "b"}]}', 400, "'text' twice"),
@@ -162,8 +163,9 @@ def test_valid_requests_may_differ_in_form(port, predictor):
     assert predict(port) == []
     body = '\ufeff{"instances": ["good", "bad"]}'.encode()
     for data, charset in ((body, "UTF-8"), ([body[:9], body[9:]], "utf8")):
-        content_type = f"Application/JSON; charset={charset}"
-        status, _, content = ask(port, data, {"Content-Type": content_type})
+        headers = {"Content-Type": f"Application/JSON; charset={charset}"}
+        headers["Content-Encoding"] = "Identity"
+        status, _, content = ask(port, data, headers)
         assert status == 200
         found = json.loads(content)["predictions"]
         assert found == predictor(["good", "bad"])

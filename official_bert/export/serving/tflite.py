@@ -8,6 +8,7 @@ import tensorflow as tf
 from absl import logging
 
 from official_bert.errors import InputError, first_line
+from official_bert.export import engine_models
 from official_bert.export.quantization import Comparison, Quantization
 from official_bert.export.saved_model import signature
 from official_bert.export.serving.signatures import TaskSignatures
@@ -86,15 +87,9 @@ def make_engine(content: bytes) -> Engine:
 
 def largest_difference(signatures: TaskSignatures, content: bytes) -> float:
     """Returns the largest difference between the logits of both models."""
-    [_, *choices, _] = signatures.ids_inputs()[0].shape
-    shape = (2, *choices, min(signatures.max_seq_length, 64))
-    is_first_half = np.arange(shape[-1]) < shape[-1] // 2
-    mask = np.ones(shape, np.int32)
-    mask[0] = is_first_half
-    vocab_size, _ = signatures.model.bert.embeddings.word_embeddings.shape
-    ids = np.random.RandomState(0).randint(0, vocab_size, shape, np.int32)
-    inputs = (ids, mask, mask * ~is_first_half)
-    expected = signatures.logits(*map(tf.constant, inputs))
-    batch = dict(zip(signatures.schema, inputs, strict=True))
-    [logits] = make_engine(content)(batch)
-    return float(np.abs(logits - expected.numpy()).max())
+    return engine_models.largest_difference(
+        lambda *inputs: {"logits": signatures.logits(*inputs)},
+        lambda _: make_engine(content),
+        {spec.name: [*spec.shape] for spec in signatures.ids_inputs()},
+        signatures.model.config,
+    )

@@ -54,7 +54,8 @@ def read(
 def _answers(row: Row, is_training: bool) -> list[dict[str, Any]] | None:
     """Returns a row's answers; None if it may lack them, and does."""
     if "answers" in row.cells:
-        return _decode(row, row.cells["answers"])
+        answers = _decode(row, row.cells["answers"])
+        return [_in_context(answer, row.text("context")) for answer in answers]
     if "answer_text" not in row.cells and not is_training:
         return None
     text = "" if row.get("answer_text") is None else row.text("answer_text")
@@ -64,13 +65,23 @@ def _answers(row: Row, is_training: bool) -> list[dict[str, Any]] | None:
     number = row.number("answer_start")
     if number < 0 or number % 1:
         raise row.error("answer_start", "be 0 or a larger integer", start)
-    offset, context = int(number), row.text("context")
-    # The table's reader drops "\r", but offsets may count line ends as "\r\n".
-    original = context.replace("\n", "\r\n")
-    is_found = context.startswith(text, offset)
-    if not is_found and original.startswith(text.replace("\n", "\r\n"), offset):
-        offset -= original.count("\r", 0, offset)
-    return [{"text": text, "answer_start": offset}]
+    answer = {"text": text, "answer_start": int(number)}
+    return [_in_context(answer, row.text("context"))]
+
+
+def _in_context(answer: dict[str, Any], context: str) -> dict[str, Any]:
+    r"""Returns an answer whose offset does not count carriage returns.
+
+    The table's reader drops them, but offsets may count line ends as `\r\n`.
+    """
+    text, offset = answer["text"], answer.get("answer_start")
+    if type(offset) is int and not context.startswith(text, offset):
+        text = text.replace("\r\n", "\n")
+        original = context.replace("\n", "\r\n")
+        if original.startswith(text.replace("\n", "\r\n"), offset):
+            offset -= original.count("\r", 0, offset)
+            return {"text": text, "answer_start": offset}
+    return answer
 
 
 def _decode(row: Row, value: Any) -> list[dict[str, Any]]:

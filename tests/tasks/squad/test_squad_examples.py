@@ -274,8 +274,9 @@ def test_tables_are_read_like_the_same_questions_in_squad(
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+@pytest.mark.parametrize("is_object", [False, True])
 def test_offsets_in_a_csv_may_count_line_ends_as_two_characters(
-    tmp_path, line_end
+    tmp_path, line_end, is_object
 ):
     path = tmp_path / "a.csv"
     context = line_end.join(["a", "b", "c d", "c d e", "c d"])
@@ -284,7 +285,11 @@ def test_offsets_in_a_csv_may_count_line_ends_as_two_characters(
     rows = [(context, "c d", start), (context, answer, context.index(answer))]
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["context", "question", "answer_text", "answer_start"])
+        names = ["answer_text", "answer_start"]
+        if is_object:
+            names = ["answers"]
+            rows = [(x, {"text": [t], "answer_start": [s]}) for x, t, s in rows]
+        writer.writerow(["context", "question", *names])
         writer.writerows([text, "q", *answer] for text, *answer in rows)
     found = read_examples(
         str(path), is_training=True, version_2_with_negative=False
