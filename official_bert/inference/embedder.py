@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from absl import logging
 
+from official_bert.config import BertConfig
 from official_bert.errors import require_count
 from official_bert.inference.feature_extraction import map_rows, text_rows
 from official_bert.inputs import text_inputs
@@ -53,8 +54,11 @@ class Embedder:
             if the settings have `in_model`.
         tokenizer: The tokenizer of the model.
         settings: How tokens become a vector.
-        hidden_size: H.
-        max_seq_length: Longer texts are truncated to this number of tokens.
+        config: The config of the model.
+
+    Attributes:
+        max_seq_length: Longer texts are truncated to this number of tokens. It
+            may be changed, up to the number of positions of the model.
     """
 
     def __init__(
@@ -62,16 +66,14 @@ class Embedder:
         engine: Engine,
         tokenizer: Tokenizer,
         settings: EmbeddingSettings,
-        *,
-        hidden_size: int,
-        max_seq_length: int,
+        config: BertConfig,
     ) -> None:
         self.tokenizer = tokenizer
         self.settings = settings
-        self.max_seq_length = max_seq_length
-        self._engine = engine
+        self.max_seq_length = settings.length(config.max_position_embeddings)
+        self._engine, self._config = engine, config
         self._has_warned = False  # About truncated texts.
-        self._pool = SentencePooling(settings, hidden_size)
+        self._pool = SentencePooling(settings, config.hidden_size)
 
     @classmethod
     def from_pretrained(
@@ -115,13 +117,7 @@ class Embedder:
             [config.num_hidden_layers - 1],
             engine_choice.EngineChoice(engine, precision),
         )
-        return cls(
-            loaded,
-            tokenizer,
-            settings,
-            hidden_size=config.hidden_size,
-            max_seq_length=settings.length(config.max_position_embeddings),
-        )
+        return cls(loaded, tokenizer, settings, config)
 
     @property
     def size(self) -> int:
@@ -148,6 +144,8 @@ class Embedder:
                 the model has no such prompt.
         """
         require_count("batch_size", batch_size)
+        text_inputs.require_length(self.max_seq_length)
+        self._config.require_length(self.max_seq_length)
         pairs = text_inputs.as_pairs(texts)
         rows = text_rows(
             pairs,

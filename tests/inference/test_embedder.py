@@ -12,7 +12,7 @@ from support.sentence_transformers import (
     keep_modules,
 )
 
-from official_bert import Embedder
+from official_bert import BertConfig, Embedder
 from official_bert.errors import InputError
 from official_bert.sources.embedding_settings import EmbeddingSettings
 from official_bert.tasks.sentence_vectors import POOLINGS, nearest
@@ -198,13 +198,8 @@ def test_unsupported_modules_and_pickles_are_errors(model):
 
 def make(**settings):
     """An embedder without a model."""
-    return Embedder(
-        None,
-        None,
-        EmbeddingSettings(**settings),
-        hidden_size=2,
-        max_seq_length=8,
-    )
+    config = BertConfig(9, hidden_size=2, max_position_embeddings=8)
+    return Embedder(None, None, EmbeddingSettings(**settings), config)
 
 
 def test_invalid_calls_are_errors():
@@ -216,6 +211,11 @@ def test_invalid_calls_are_errors():
             make()([], batch_size=size)
         with pytest.raises(InputError, match=f"`k` must be .*{size}"):
             make().search(["a"], [[1.0, 2.0]], k=size)
+    embedder = make()
+    for length, message in ((0, "at least 3"), (9, "the model's 8 positions")):
+        embedder.max_seq_length = length
+        with pytest.raises(InputError, match=f"max_seq_length.*{message}"):
+            embedder(["a"])
     with pytest.raises(InputError, match=r"q\. Received"):
         make(prompts={"q": ""})([], prompt_name="a")
 
