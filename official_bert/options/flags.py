@@ -377,7 +377,7 @@ def _value_error(field: dataclasses.Field[Any], value: Any) -> str | None:
         return None
     is_number = kind is float and type(value) is int
     if type(value) is not kind and not is_number:
-        return f"must be {VALUES[kind]}."
+        return f"must be {VALUES[kind]}, not {type(value).__name__}."
     if isinstance(value, str) and "\0" in value:
         return "must not contain a null character."
     if declared["is_path"] and re.search(r"(^|,)~[^,]*/", value):

@@ -157,7 +157,7 @@ def test_ctrl_c_is_a_keyboard_interrupt(folder, monkeypatch):
         ({"text_column": "review"}, "--text_column is given twice"),
         ({"text_a_column": "review"}, "--text_a_column is given twice"),
         ({"train_file": "a.csv"}, "--train_file is given twice"),
-        ({"num_train_epochs": "3"}, "--num_train_epochs=3 must be a number"),
+        ({"num_train_epochs": "3"}, "=3 must be a number, not str"),
         ({"label": "star"}, "--label_column.*Did you mean 'stars'?"),
         ({"label": 7}, "must have a column '7'"),
         ({"label": [0, 1]}, "must have a column '0'"),
