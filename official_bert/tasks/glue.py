@@ -25,6 +25,11 @@ _BINARY = ("0", "1")
 _ENTAILMENT = ("entailment", "not_entailment")
 INFERENCE = ("contradiction", "entailment", "neutral")
 
+_ADVICE = (
+    "Check that the file belongs to the task of --task_name. For your own "
+    "data, use --train_file."
+)
+
 
 class Layout(NamedTuple):
     """The numbers of the columns of a benchmark's TSV file.
@@ -187,7 +192,7 @@ class GlueData(DataSet):
                 raise InputError(
                     f"{path}:{line}: must have at least {num_required} "
                     f"columns, separated by tabs. Received: {len(cells)}. "
-                    "Check that the file belongs to the task of --task_name."
+                    f"{_ADVICE}"
                 )
         if num_skipped:
             logging.warning(
@@ -208,7 +213,10 @@ class GlueData(DataSet):
             column = str(label_column % len(row.cells))
             if self.row.labels:
                 label = row.text(column)
-                row.require_label(column, label, self.row.labels)
+                try:
+                    row.require_label(column, label, self.row.labels)
+                except InputError as error:
+                    raise InputError(f"{error} {_ADVICE}") from error
             else:
                 label = row.number(column)
         return TextExample(
