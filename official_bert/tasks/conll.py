@@ -20,7 +20,7 @@ from typing import Any
 
 from absl import logging
 
-from official_bert.errors import InputError, listed
+from official_bert.errors import InputError, listed, quoted
 from official_bert.io import files
 from official_bert.tasks.task import DataSet, shuffle_examples
 from official_bert.tokenization.alignment import Span
@@ -36,6 +36,14 @@ _FILE_NAMES = {
 # In CoNLL-U: multiword tokens, such as 3-4, and empty nodes, such as 5.1.
 _CONLLU_COLUMNS = 10
 _NO_WORD = re.compile(r"\d+[-.]\d+")
+
+# Usual names of the columns of words and tags in a header, in lower case.
+WORD_LISTS = ("tokens", "words")
+WORD_COLUMNS = (*WORD_LISTS, "token", "word", "text")
+TAG_COLUMNS = (
+    *("tags", "tag", "ner_tags", "labels", "label", "entities", "spans"),
+    *("ner", "pos"),
+)
 
 # A longer sentence gives a warning.
 _MAX_WORDS = 1000
@@ -180,10 +188,23 @@ class ConllData(DataSet):
     ) -> bool:
         """Whether the first line, `cells`, has a tag.
 
-        Raises `InputError` if it has no word, or no tag but needs one.
+        Raises `InputError` if it has no word, or no tag but needs one, or if
+        it is a header.
         """
         tag = self.tag_column if self.tag_column >= 0 else len(cells) - 1
         has_tags = tag < len(cells) and tag != self.token_column
+        is_header = (
+            has_tags
+            and self.token_column < len(cells)
+            and cells[self.token_column].lower() in WORD_COLUMNS
+            and cells[tag].lower() in TAG_COLUMNS
+        )
+        if is_header:
+            raise InputError(
+                f"{where}: CoNLL columns have no header. Remove this line, or "
+                "rename the file so that it ends in .tsv or .csv, whose "
+                "columns have names."
+            )
         if self.token_column >= len(cells) or (needs_tags and not has_tags):
             raise InputError(
                 f"{where}: a line must have a word in column "
@@ -199,9 +220,10 @@ class ConllData(DataSet):
         if len(cells) != num_columns:
             raise InputError(
                 f"{where}: all lines must have {num_columns} columns, like the "
-                f"first. Received: {len(cells)}. Fix the line. Comments are "
-                "not supported: remove lines that start with # and are not "
-                "words, also before this line."
+                f"first. Received: {len(cells)}, {quoted(cells)}. Fix the "
+                "line. Words and tags with spaces need tabs between the "
+                "columns. Comments are not supported: remove lines that start "
+                "with # and are not words, also before this line."
             )
         if num_columns == _CONLLU_COLUMNS and _NO_WORD.fullmatch(cells[0]):
             raise InputError(
@@ -234,8 +256,9 @@ def tags_of(sentences: Iterable[Sentence]) -> set[str]:
 def sorted_tags(path: str, sentences: Sequence[Sentence]) -> tuple[str, ...]:
     """Returns `tags_of` in order.
 
-    Raises `InputError` if there is only one, or if some are parts of comments.
-    Warns if blank lines seem to be missing, or to separate words.
+    Raises `InputError` if there is only one, if some are parts of comments, or
+    if the words seem to be numbers or tags. Warns if blank lines seem to be
+    missing, or to separate words.
     """
     tags = sorted(tags_of(sentences))
     others = {
@@ -250,6 +273,14 @@ def sorted_tags(path: str, sentences: Sequence[Sentence]) -> tuple[str, ...]:
             "# and are not words. Received: such lines with the tags "
             f"{listed(comments)}. If these are tags, list all tags in a "
             "--label_file."
+        )
+    words = dict.fromkeys(word for s in sentences for word in s.words)
+    if all(map(str.isdecimal, words)) or len(tags) > len(words):
+        raise InputError(
+            f"{path}: must have words with tags. Received: the words "
+            f"{listed(words)}, with the tags {listed(tags)}. Set "
+            "--token_column and --tag_column (CoNLL, counted from 0), or "
+            "--text_column and --label_column."
         )
     longest = max(len(sentence.words) for sentence in sentences)
     if longest > _MAX_WORDS or longest == 1 < len(sentences):

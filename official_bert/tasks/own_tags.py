@@ -27,7 +27,7 @@ from absl import logging
 
 from official_bert.errors import InputError, bullet_list, listed, quoted
 from official_bert.io import files, tables
-from official_bert.io.rows import Row
+from official_bert.io.rows import Row, has_several
 from official_bert.options import RunClassifier
 from official_bert.tasks import conll, detection
 from official_bert.tasks.conll import ConllData, Sentence
@@ -35,10 +35,6 @@ from official_bert.tasks.held_out import choose_held_out
 from official_bert.tasks.task import shuffle_examples
 from official_bert.tokenization import BasicTokenizer, alignment
 
-# Usual names of columns, in lower case.
-_LISTS = ("tokens", "words")
-_WORDS = (*_LISTS, "token", "word", "text")
-_TAGS = ("tags", "tag", "ner_tags", "labels", "label", "entities", "spans")
 _SENTENCE = re.compile(r"sent(ence)?[ _-]?(#|id|idx|index|no|num|number)?")
 
 _ADVICE = (
@@ -83,14 +79,17 @@ def word_columns(cells: Mapping[str, Any], column: str) -> list[str]:
     """
     # A table of pandas may have a column without a name, its index.
     is_given = column and column in cells
-    names = [column] if is_given else _named(cells, _WORDS)
+    names = [column] if is_given else _named(cells, conll.WORD_COLUMNS)
     return [name for name in names if _may_have_words(name, cells[name])]
 
 
 def _may_have_words(column: str, cell: Any) -> bool:
     if isinstance(cell, list):  # The `tokens` of Prodigy are objects.
         return not any(isinstance(word, dict) for word in cell)
-    return isinstance(cell, str) and column.lower() not in _LISTS
+    # In a table with one word per row, these columns have a word.
+    is_list = column.lower() in conll.WORD_LISTS
+    is_word = len(str(cell).split()) == 1 and not has_several(cell)
+    return isinstance(cell, str) and (is_word or not is_list)
 
 
 def _named(columns: Iterable[str], names: Iterable[str]) -> list[str]:
@@ -214,8 +213,8 @@ class OwnTags(ConllData):
             return not file_format
         _, line = next(files.numbered_lines(path), (1, ""))
         names = [name.strip() for name in line.split("\t")]
-        others = _named(names, _TAGS) or _sentence_columns(names)
-        return not (others and _named(names, _WORDS))
+        others = _named(names, conll.TAG_COLUMNS) or _sentence_columns(names)
+        return not (others and _named(names, conll.WORD_COLUMNS))
 
     def read_file(self, path: str, *, needs_tags: bool) -> list[Sentence]:
         """Reads a file; with `needs_tags`, all words must have known tags."""
@@ -229,10 +228,7 @@ class OwnTags(ConllData):
             has_header=options.reads_header and not by_number,
             flags=detection.flags_of_columns(options),
         )
-        rejected = ("reject", "ignore")  # In Prodigy.
-        rows = [r for r in all_rows if r.cells.get("answer") not in rejected]
-        if not rows:
-            raise tables.no_examples(path)
+        rows = [*detection.accepted_rows(all_rows, ())]
         words, tags = self._find_columns(rows[0], needs_tags)
         logging.info(f"{path}: --text_column={words} --label_column={tags}")
         if not isinstance(rows[0].cells.get(tags or words), list):
@@ -259,7 +255,7 @@ class OwnTags(ConllData):
             if name:
                 row.get(name)  # Raises an `InputError` if it is missing.
         task = self.options.resolved_task
-        usual = _named(row.columns, (task, f"{task}_tags", *_TAGS))
+        usual = _named(row.columns, (task, f"{task}_tags", *conll.TAG_COLUMNS))
         found = word_columns(row.cells, text)
         for words, tags in itertools.product(
             found, [label] if label else usual
@@ -271,7 +267,8 @@ class OwnTags(ConllData):
         raise InputError(
             f"{row.where}: must have words with tags, or a text with spans, in "
             "columns such as tokens and tags. Received: the columns "
-            f"{listed(row.columns)}. Set --text_column and --label_column. "
+            f"{listed(row.columns)}. Set --text_column and --label_column; in "
+            "a table without a header, to the numbers of columns, from 0. "
             f"{_ADVICE}"
         )
 
@@ -283,6 +280,12 @@ class OwnTags(ConllData):
         column = column or next(iter(_sentence_columns(rows[0].columns)), "")
         if not (column or tags):
             return rows  # They have one text each.
+        for row in rows if needs_tags else ():
+            tag = row.get(tags)
+            num_words = len(str(row.get(words)).split())
+            if has_several(tag) or len(str(tag).split()) == num_words > 1:
+                must = f"have one tag, as each row has one word. {_ADVICE}"
+                raise row.error(tags, must.rstrip("."), tag)
         groups = _group(rows, column)
         if needs_tags and len(groups) in (1, len(rows)):
             raise InputError(

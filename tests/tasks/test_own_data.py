@@ -290,7 +290,7 @@ def test_unknown_task_name_or_single_label_is_an_error(tmp_path):
     [
         ("csv", "csv", "text,label\n", "{},{}\n"),
         ("choices", "csv", "context,A,B,label\n", "{},b,c,{}\n"),
-        ("pos", "txt", "", "{} {}\n\n"),
+        ("pos", "txt", "", "w{} {}\n\n"),
         (
             "swag",
             "csv",
@@ -310,7 +310,7 @@ def test_training_data_is_shuffled_and_other_data_is_not(
 
     def read(split):
         return [
-            example.words[0] if task_name == "pos" else example[1]
+            example.words[0][1:] if task_name == "pos" else example[1]
             for example in task.data.read(split)
         ]
 

@@ -129,6 +129,11 @@ HF = [
             {},
         ),
         (
+            "a.csv",  # Of simpletransformers.
+            "\n".join(["sentence_id,words,labels", *rows(",", repeats=True)]),
+            {},
+        ),
+        (
             "a.csv",
             "\n".join(["n,w,t", *rows(",")]),
             {"text_a_column": "w", "label_column": "t", "id_column": "n"},
@@ -157,6 +162,7 @@ HF = [
         ),
         ("a.csv", "word,tag\n" + blank_lines(","), {}),
         ("a.tsv", "word\ttag\n" + blank_lines("\t"), {}),
+        ("a.tsv", "Token\tNER\n" + blank_lines("\t"), {}),
         ("a.tsv", blank_lines("\t"), {}),
         ("a.txt", blank_lines(" "), {}),
         ("a.conll", "-DOCSTART- O\n\n" + blank_lines(" "), {}),
@@ -261,6 +267,17 @@ def with_spans(*spans):
         ("a.txt", "# 1\na O\nb X\n\n# 2\na O\n# O\n", " comments .*1, 2"),
         ("a.csv", "tokens,tags\n['a'],['O']\n", "2: .*JSON lines"),
         *(
+            ("a.csv", f"text,tags\na b,{tags}\n", "2: .*'tags' .*JSON lines")
+            for tags in ("O B-X", "\"['O', 'B-X']\"", "\"[[0, 1, 'X']]\"")
+        ),
+        ("a.csv", "a,O\nb,B-X\n", "2: .*numbers of columns"),
+        ("a.txt", "Word Tag\na O\nb B-X\n", "1: .* have no header"),
+        # With the number of each word; brat writes tag, start, end and word.
+        ("a.txt", "1 a O\n2 b B-X\n\n1 c O\n", " .*: the words 1, 2, with"),
+        ("a.txt", "O 0 1 a\nO 2 3 b\nO 4 5 c\n", " .*: the words O, with"),
+        ("a.conllu", f"1{CELLS}\n2\tb{CELLS[2:]}\n", " .*--token_column"),
+        ("a.txt", "a B-X\nb B-Y 2\n", "2: .*Words and tags with spaces need"),
+        *(
             ("a.conllu", f"1{CELLS}\n{number}{CELLS}\n", f"2: .*'{number}'")
             for number in ("2-3", "1.1")
         ),
@@ -289,7 +306,10 @@ def test_flags_that_do_not_fit_are_an_error(tmp_path):
     (tmp_path / "a.txt").write_text("a O\nb B-X\n")
     with pytest.raises(InputError, match=r"--document_context.*--dev_file"):
         options(tmp_path, "a.txt", task_name="ner", document_context=True)
-    for name, advice in (("a.json", "one JSON object"), ("a.xls", "as .xlsx")):
+    for name, advice in (
+        *(("a.json", "one JSON object"), ("a.xls", "as .xlsx")),
+        ("a.ann", "anntoconll.py"),
+    ):
         with pytest.raises(InputError, match=f"{name} must end .*{advice}"):
             options(tmp_path, name, task_name="ner")
     with pytest.raises(InputError, match=r"--label_column"):
@@ -438,7 +458,7 @@ def test_run_on_one_file_evaluates_itself_and_predicts_its_held_out_rows(
 def test_new_output_weights_of_own_files_have_the_deviation_of_the_config(
     tmp_path, is_own, expected
 ):
-    lines = [f"word T{number}\n\n" for number in range(50)]
+    lines = [f"w{number} T{number}\n\n" for number in range(50)]
     (tmp_path / "train.txt").write_text("".join(lines))
     own = {"train_file": str(tmp_path / "train.txt"), "dev_share": 0.0}
     options = tiny.options(

@@ -306,7 +306,7 @@ def test_metrics_and_answers_agree_on_whether_tags_mark_entities(other):
 def test_tags_that_mark_no_entities_are_a_warning(
     tmp_path, caplog, tags, task_name, message
 ):
-    text = "".join(f"word {tag}\n" for tag in tags.split())
+    text = "".join(f"w{n} {tag}\n" for n, tag in enumerate(tags.split()))
     (tmp_path / "train.txt").write_text(text)
     tasks.get(tiny.options(tmp_path, task_name=task_name))
     assert [message in m for m in caplog.messages] == [True] * bool(message)
