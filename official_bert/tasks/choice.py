@@ -331,6 +331,19 @@ def _choice_columns(options: RunClassifier) -> ChoiceColumns:
     if is_default and columns.choices not in first.cells and len(names) > 1:
         logging.info(f"{first.path}: choices are in columns {listed(names)}")
         columns = columns._replace(choices=",".join(names))
+    if columns.context not in first.cells:
+        used = (*other_columns, columns.choices, *columns.choices.split(","))
+        cells = {x: first.cells[x] for x in first.columns if x not in used}
+        unused = [
+            name
+            for name, cell in cells.items()
+            if isinstance(cell, str) and " " in cell.strip()
+        ]
+        if unused:
+            logging.warning(
+                f"{first.path}: the texts in {listed(unused)} are not used. If "
+                "the question is about one of these, set --context_column"
+            )
     if options.own_format(options.used_splits[0]) in tables.OBJECTS:
         return columns  # Objects may have different keys.
     choices = columns.choices.split(",")

@@ -153,6 +153,18 @@ def test_unknown_label_in_test_data_gives_a_warning(tmp_path, caplog):
     assert "1 of 2 rows have no known label" in caplog.text
 
 
+def test_text_that_is_not_used_beside_a_question_is_a_warning(tmp_path, caplog):
+    # COPA, of SuperGLUE.
+    row = {"premise": "The dog ran.", "question": "cause", "label": 1}
+    row |= {"choice1": "It was red.", "choice2": "It saw a cat.", "idx": 3}
+    [example] = choices(tmp_path, row, context_column="premise")
+    assert example.context == "The dog ran."
+    assert example.texts == ["cause It was red.", "cause It saw a cat."]
+    assert not caplog.messages
+    choices(tmp_path, row)
+    assert "the texts in premise are not used" in caplog.text
+
+
 def test_hellaswag_is_read_with_its_column_names(tmp_path):
     endings = ["rips up tiles.", "plays a level."]
     row = {"ind": 24, "ctx_a": "A man is on a roof.", "ctx_b": "he"}

@@ -14,6 +14,7 @@ be `answers`, as in the data sets of Hugging Face::
 
 import ast
 import contextlib
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,6 +25,10 @@ _MUST_BE_ANSWERS = (
     'be an object such as {"text": ["Lima"], "answer_start": [13]}, or be '
     "replaced by the columns answer_text and answer_start"
 )
+
+
+# How NumPy shows an array in an object, such as array([7], dtype=int32).
+_ARRAY = re.compile(r"\barray\((\[.*?\])(?:,\s*dtype=[^)]*)?\)", re.DOTALL)
 
 
 def read(
@@ -88,8 +93,9 @@ def _decode(row: Row, value: Any) -> list[dict[str, Any]]:
     """Returns the answers in the column `answers`."""
     answers = value
     if isinstance(value, str):  # In CSV, as pandas and json write objects.
-        with contextlib.suppress(ValueError, SyntaxError, RecursionError):
-            answers = ast.literal_eval(value)
+        for text in (_ARRAY.sub(r"\1", value), value):
+            with contextlib.suppress(ValueError, SyntaxError, RecursionError):
+                answers = ast.literal_eval(text)
     if isinstance(answers, dict):
         texts, starts = answers.get("text"), answers.get("answer_start")
         if (

@@ -233,6 +233,12 @@ x,Who?,"a, b","{'text': ['b'], 'answer_start': [3]}"
 y,Why?,"a, b","{'text': [], 'answer_start': []}"
 z,How?,c d,"{'text': ['d'], 'answer_start': [2]}"
 """,
+    # With arrays, as `datasets` gives pandas.
+    "arrays.csv": """id,question,context,answers
+x,Who?,"a, b","{'text': array(['b'], dtype=object), 'answer_start': array([3])}"
+y,Why?,"a, b","{'text': array([], dtype=object), 'answer_start': array([])}"
+z,How?,c d,"{'answer_start': array([2], dtype=int32), 'text': array(['d'])}"
+""",
 }
 
 
