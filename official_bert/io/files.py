@@ -236,8 +236,15 @@ def _iconv(path: str, encoding: str = "ENCODING") -> str:
 def _require_text(path: str, start: bytes) -> None:
     """Raises `InputError` if a file begins like UTF-16 or a binary format."""
     formats = dict(_NOT_TEXT)
-    for mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-        formats[mark] = f"UTF-16. Convert it: {_iconv(path, 'UTF-16')}"
+    orders = {codecs.BOM_UTF16_LE: "", codecs.BOM_UTF16_BE: ""}
+    # Without a mark, every other byte of English text is zero.
+    first = start[:4]
+    for order, zeros in (("LE", first[1::2]), ("BE", first[::2])):
+        if zeros == b"\0\0" and first.count(0) == 2:
+            orders[first] = order
+    for first_bytes, order in orders.items():
+        command = _iconv(path, f"UTF-16{order}")
+        formats[first_bytes] = f"UTF-16. Convert it: {command}"
     for first_bytes, received in formats.items():
         if start.startswith(first_bytes):
             raise InputError(
@@ -323,10 +330,13 @@ def read_lines(
 
 
 def numbered_lines(path: str) -> Iterator[tuple[int, str]]:
-    """Yields (number from 1, line), without a BOM; the file needs newlines."""
+    """Yields (number from 1, line); the file needs newlines.
+
+    Lines have no BOM. Joined files may have several.
+    """
     lines = read_lines(path, needs_newlines=True)
     for number, line in enumerate(lines, start=1):
-        yield number, line.removeprefix("\ufeff") if number == 1 else line
+        yield number, line.removeprefix("\ufeff")
 
 
 def make_directory(path: str) -> None:

@@ -16,10 +16,11 @@ _NOT_EMPTY = "not be empty: fill it in, or remove the row"
 _UNITS = re.compile(r"[$€£¥%\s]")
 
 # How programs write lists, tuples, sets and objects, such as "['a', 'b']",
-# "[a, b]", "('a',)", "{'a', 'b'}" or "{'a': 1}".
+# "[a, b]", "[[0, 3, 'a']]", "('a',)", "{'a', 'b'}" or "{'a': 1}".
 _QUOTED, _UNQUOTED = r"""\s*["'].*["'],?\s*""", r"[^][{}]*,[^][{}]*"
+_NESTED = r"\s*[\[({].*[\])}]\s*"
 _PRINTED = re.compile(
-    rf"\s*(\[({_QUOTED}|{_UNQUOTED}|\s*)\]|\({_QUOTED}\)|set\(\)"
+    rf"\s*(\[({_QUOTED}|{_UNQUOTED}|{_NESTED}|\s*)\]|\({_QUOTED}\)|set\(\)"
     rf"|\{{({_QUOTED}|{_UNQUOTED}|.*:.*|\s*)\}})\s*",
     re.DOTALL,
 )
@@ -109,13 +110,14 @@ class Row(NamedTuple):
     def name(self, column: str, advice: str = "") -> str:
         """Returns a cell that must be a word or a number, as a string.
 
-        `advice` ends the messages for lists and empty cells.
+        It may be the only item of a list. `advice` ends the messages for
+        other lists and for empty cells.
         """
-        return self.to_name(column, self.get(column), advice)
+        return self.to_name(column, only_item(self.get(column)), advice)
 
     def to_name(self, column: str, value: Any, advice: str = "") -> str:
         """Converts a cell, or an item of a list in a cell, like `name`."""
-        if _has_several(value):
+        if has_several(value):
             must = f"be a single name, not a list or an object{advice}"
             raise self.error(column, must, value)
         if isinstance(value, str) and value.strip():
@@ -135,7 +137,7 @@ class Row(NamedTuple):
         value = self.get(column)
         if isinstance(value, str):
             is_list = value.strip()[:1] == "[" and value.strip()[-1:] == "]"
-            if is_list or _has_several(value):
+            if is_list or has_several(value):
                 must = (
                     "have labels without brackets and quotes, such as a,b, or "
                     "a 0 or 1 for each label, such as [1, 0]"
@@ -145,13 +147,13 @@ class Row(NamedTuple):
         must = 'be a list of names, such as ["a", "b"], or [] without any'
         if _is_empty(value):
             raise self.error(column, must, value, UnknownValueError)
-        if not isinstance(value, list) or any(map(_has_several, value)):
+        if not isinstance(value, list) or any(map(has_several, value)):
             raise self.error(column, must, value)
         return tuple(self.to_name(column, part) for part in value)
 
     def number(self, column: str) -> float:
-        """Returns a cell that must be a finite number."""
-        value = self.get(column)
+        """Returns a cell, or the only item of a list: a finite number."""
+        value = only_item(self.get(column))
         number = to_number(value)
         if number is not None:
             return number
@@ -223,11 +225,16 @@ def _is_empty(cell: Any) -> bool:
     return cell is None or is_nan or not str(cell).strip()
 
 
-def _has_several(cell: Any) -> bool:
+def has_several(cell: Any) -> bool:
     """Whether a cell is a list or an object, or shows one."""
     if isinstance(cell, str):
         return _PRINTED.fullmatch(cell) is not None
     return isinstance(cell, list | dict)
+
+
+def only_item(cell: Any) -> Any:
+    """Returns the item of a list of one item, and other cells unchanged."""
+    return cell[0] if isinstance(cell, list) and len(cell) == 1 else cell
 
 
 def to_bit(cell: Any) -> int | None:

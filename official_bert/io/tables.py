@@ -162,7 +162,18 @@ def _read_csv(path: str) -> Iterator[NumberedCells]:
     if delimiter != ",":
         message = f"{path}: columns are separated by {delimiter!r}"
         log_once(logging.INFO, message)
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    spaces = {
+        cell.startswith(" ")
+        for row in _first_rows(first_lines, delimiter)
+        for cell in row[1:]
+    }
+    # Written by hand, cells may be separated by ", ", also before a quote.
+    reader = csv.reader(
+        lines,
+        delimiter=delimiter,
+        strict=True,
+        skipinitialspace=spaces == {True},
+    )
     line, advice = 1, ""  # `line` is the one on which a row begins.
     try:
         for cells in reader:
@@ -231,7 +242,7 @@ def _number_cells(
     path: str, numbered: Iterable[NumberedCells], advice: str
 ) -> Iterator[Row]:
     """Yields rows with columns numbered from 0, and requires equal lengths."""
-    width = first_empty = 0
+    width = first_empty = num_rows = 0
     for line, cells in numbered:
         if len(cells) > 1 and not any(cells):
             first_empty = first_empty or line
@@ -242,12 +253,20 @@ def _number_cells(
                 f"{path}:{first_empty}: the row is empty. Empty rows are "
                 "ignored",
             )
-        if not width:
+        num_rows += 1
+        if num_rows == 1:
             width, advice = len(cells), separator_advice(cells) or advice
         if len(cells) != width:
             if width == 1:
                 title = "If that line is a title or a comment, remove it. "
                 advice = title + advice
+            elif len(cells) == width + 1 and not cells[-1]:
+                advice = f"Omit the separator at the end of the row. {advice}"
+            elif num_rows == 2 and len(cells) == width + 1:
+                advice = (
+                    "If the first line lacks the name of the first column, "
+                    f"such as numbers of rows, add a name. {advice}"
+                )
             raise InputError(
                 f"{path}:{line}: must have {width} columns, like the first "
                 f"line. Received: {len(cells)}. {advice}"
@@ -262,14 +281,22 @@ def name_columns(rows: Iterable[Row]) -> Iterator[Row]:
     Raises `InputError` if several files have different names of columns.
     """
     path = first_path = ""
+    header: list[str] = []
     names: list[str] = []
     for row in rows:
+        cells = [*row.cells.values()]
         if row.path == path:
-            by_name = dict(zip(names, row.cells.values(), strict=True))
+            if cells == header and len(cells) > 1:
+                raise InputError(
+                    f"{row.where}: must be an example. Received: the first "
+                    "line again. Remove this line. If the file has no header, "
+                    "use --nohas_header and column numbers."
+                )
+            by_name = dict(zip(names, cells, strict=True))
             yield row._replace(cells={**row.cells, **by_name}, columns=names)
             continue
-        path, others = row.path, names
-        names = [cell.strip() for cell in row.cells.values()]
+        path, others, header = row.path, names, cells
+        names = [cell.strip() for cell in cells]
         if names.count("") > 1:  # Uses the names that pandas gives.
             names = [name or f"Unnamed: {i}" for i, name in enumerate(names)]
         _require_different(row.where, names)

@@ -13,7 +13,12 @@ from official_bert.runs.directory import RunDirectory
 from official_bert.sources.embedding_settings import EmbeddingSettings
 
 # What to do if --train_file has another ending.
-_CONVERT = {".xls": "Save it as .xlsx.", ".json": json_files.WRITE_LINES}
+_CONVERT = {
+    ".xls": "Save it as .xlsx.",
+    ".json": json_files.WRITE_LINES,
+    ".ann": "Convert it with anntoconll.py, which is part of brat, and add "
+    "--token_column=3 --tag_column=0.",
+}
 _TAGGING = (
     "Rename or convert the file. For words with tags, add --task_name=ner."
 )

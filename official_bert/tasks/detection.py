@@ -6,7 +6,7 @@ imported, so that errors in the data are reported at once.
 
 import itertools
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from absl import logging
@@ -14,7 +14,14 @@ from absl import logging
 from official_bert.errors import InputError, listed, quoted
 from official_bert.io import tables
 from official_bert.io.label_vectors import numbers_in, size_of
-from official_bert.io.rows import Row, plain_number, separator_advice, to_number
+from official_bert.io.rows import (
+    Row,
+    only_item,
+    plain_number,
+    separator_advice,
+    to_bit,
+    to_number,
+)
 from official_bert.options import RunClassifier
 
 _Options = TypeVar("_Options", bound=RunClassifier)
@@ -25,6 +32,10 @@ CHOICE_COLUMN = re.compile(
     r"[A-Z]|(choice|option|ending|answer)[ _-]?([A-Z]|\d+)", re.IGNORECASE
 )
 _WORD_OR_TAG = re.compile(r"tokens?|words?|(.*_)?tags?", re.IGNORECASE)
+# Cells that are not texts: without letters, or like ids, such as u017.
+_CODE = re.compile(r"[\W\d_]*|(?=\D*\d)[-a-z0-9_.,:+/#]*", re.IGNORECASE)
+# What separates labels in exports of other programs, such as <java><spring>.
+_SEPARATORS = (";", "|", "/", "#", ">", " ")
 # Header and columns are detected from this many examples.
 _SAMPLE_SIZE = 1000
 # Columns of similar texts, of texts that are not similar, and of similarities.
@@ -38,6 +49,7 @@ _PAIRS_OF_COLUMNS = (
 _NEGATIVE = re.compile(r"(hard_)?negative([ _-]?\d+)?", re.IGNORECASE)
 _SCORES = ("score", "similarity", "label")
 _PAIRS = " For pairs of texts, add --text_b_column."
+_ONE_LABEL = " (--task_type=classification for one label per text)"
 _COLUMN_PER_LABEL = (
     " For a 0 or 1 per label, list the columns, such as "
     "--label_column=toxic,insult."
@@ -84,9 +96,34 @@ def detect_omitted(options: _Options) -> tuple[_Options, list[Row]]:
         cells = [row.cells.get(options.label_column) for row in sample]
         texts = {cell for cell in cells if isinstance(cell, str)}
         if not size_of(cells):
-            _warn_of_lists(texts, ";|/", "")
+            _warn_of_lists(texts, _SEPARATORS, "")
     flags = flags_of_columns(options)
-    return options, [row._replace(flags=flags) for row in rows]
+    accepted = [*accepted_rows(rows, flags)]
+    if num_rejected := len(rows) - len(accepted):
+        logging.warning(
+            f"{rows[0].path}: {num_rejected} of {len(rows)} rows are left out, "
+            "because their `answer` is reject or ignore, as Prodigy writes it. "
+            "To predict the answers, set --label_column=answer"
+        )
+    return options, [row._replace(flags=flags) for row in accepted]
+
+
+def accepted_rows(
+    rows: Iterable[Row], used_columns: Collection[str]
+) -> Iterator[Row]:
+    """Yields rows that were not rejected in Prodigy.
+
+    Yields all rows if the column `answer` is used. Raises `InputError` if all
+    were rejected.
+    """
+    rejected = () if "answer" in used_columns else ("reject", "ignore")
+    row, num_accepted = None, 0
+    for row in rows:
+        if row.cells.get("answer") not in rejected:
+            num_accepted += 1
+            yield row
+    if row and not num_accepted:
+        raise tables.no_examples(row.path)
 
 
 class PairColumns(NamedTuple):
@@ -338,6 +375,8 @@ def looks_like_header(
         return any(None in map(to_number, row) for row in others)
     if any(to_number(name) is not None for name in first):
         return False
+    # Joined files have several headers.
+    others = [row for row in others if [*row] != [*first]]
     columns = list(zip(first, zip(*others, strict=False), strict=False))
     for name, cells in columns:
         if name and None not in map(to_number, cells):
@@ -362,7 +401,9 @@ def _detect_columns(options: _Options, sample: Sequence[Row]) -> _Options:
         possible = [name for name in free if not _ID_NAME.fullmatch(name)]
         advice += _COLUMN_PER_LABEL
         label = _choose("label", free, possible, sample[0], advice)
-    logging.info(f"--text_column={text} --label_column={label}")
+    unused = [name for name in names if name not in (*taken, text, label)]
+    note = f" (not used: {listed(unused)})" if unused else ""
+    logging.info(f"--text_column={text} --label_column={label}{note}")
     return options.replace(text_a_column=text, label_column=label)
 
 
@@ -395,18 +436,20 @@ def _choose(
 def _is_text(sample: Sequence[Row], name: str) -> bool:
     """Whether more than half of a column's cells are different texts.
 
-    Numbers are not texts.
+    Numbers, dates and ids are not texts.
     """
     cells = [row.cells.get(name) for row in sample]
-    texts = {cell for cell in cells if isinstance(cell, str)}
-    numbers = [text for text in texts if to_number(text) is not None]
-    return len(texts) - len(numbers) > len(cells) / 2
+    texts = {cell.strip() for cell in cells if isinstance(cell, str)}
+    return sum(not _CODE.fullmatch(text) for text in texts) > len(cells) / 2
 
 
 def _detect_task_type(options: _Options, rows: Sequence[Row]) -> _Options:
     column = options.label_column
-    if len(rows[0].listed_columns(column)) > 1:
-        logging.info("--task_type=multilabel: --label_column lists columns")
+    if len(names := rows[0].listed_columns(column)) > 1:
+        bits = ([to_bit(row.cells.get(name)) for name in names] for row in rows)
+        hint = _ONE_LABEL if all(b.count(1) == 1 for b in bits) else ""
+        message = f"--label_column lists columns{hint}"
+        logging.info(f"--task_type=multilabel: {message}")
         return options.replace(task_type="multilabel")
     labels = [row.get(column) for row in rows]
     for row, label in zip(rows, labels, strict=True):
@@ -415,7 +458,10 @@ def _detect_task_type(options: _Options, rows: Sequence[Row]) -> _Options:
             must = "be a name or a list of names. For spans of the text, "
             must += "add --task_name=ner"
             raise row.error(column, must, label)
-    task_type, alternative = infer_task_type(labels), ""
+    alternative, single = "", [*map(only_item, labels)]
+    if single != labels and not any(isinstance(x, list) for x in single):
+        labels, alternative = single, " (otherwise: --task_type=multilabel)"
+    task_type = infer_task_type(labels)
     if options.label_file and task_type == "regression":
         task_type = "classification"
     if all(to_number(label) is not None for label in labels):
@@ -423,7 +469,7 @@ def _detect_task_type(options: _Options, rows: Sequence[Row]) -> _Options:
         other_type = "regression" if is_class else "classification"
         alternative = f" (otherwise: --task_type={other_type})"
     if all(sum(numbers_in(label) or ()) == 1 for label in labels):
-        alternative = " (--task_type=classification for one label per text)"
+        alternative = _ONE_LABEL
     message = f"from the labels in column {column}{alternative}"
     logging.info(f"--task_type={task_type}: {message}")
     if task_type == "regression" and _are_ids(labels):
@@ -480,19 +526,23 @@ def _check_commas(labels: Sequence[Any], where: str) -> None:
             "are several labels per text, add --task_type=multilabel; if they "
             "are names of classes, --task_type=classification."
         )
-    _warn_of_lists(texts, ",;|/", ", and use --task_type=multilabel")
+    advice = ", and use --task_type=multilabel"
+    _warn_of_lists(texts, (",", *_SEPARATORS), advice)
 
 
 def _warn_of_lists(
-    labels: Collection[str], separators: str, advice: str
+    labels: Collection[str], separators: Iterable[str], advice: str
 ) -> None:
     """Warns if labels look like lists of labels with these separators."""
     for separator in separators:
         lists = sorted(label for label in labels if separator in label)
         parts = {p.strip() for label in labels for p in label.split(separator)}
-        if lists and len(parts) < len(labels):
+        # Names of classes may have spaces, such as "very good".
+        factor = 1.5 if separator == " " else 1
+        if lists and factor * len(parts - {""}) < len(labels):
+            example = max(lists, key=len)
             logging.warning(
-                f"Labels such as {lists[0]!r} contain {separator!r}. If these "
+                f"Labels such as {example!r} contain {separator!r}. If these "
                 "are several labels per text, separate them with "
                 f"commas{advice}"
             )

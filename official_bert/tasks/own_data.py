@@ -68,7 +68,9 @@ class OwnData(DataSet):
     options: RunClassifier  # The files and the columns.
 
     def rows(self, split: str) -> Iterator[Row]:
-        return detection.read_rows(self.options, split)
+        rows = detection.read_rows(self.options, split)
+        used_columns = detection.flags_of_columns(self.options)
+        return detection.accepted_rows(rows, used_columns)
 
     def path(self, split: str) -> str:
         return self.options.own_file(split)

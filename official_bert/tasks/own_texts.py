@@ -15,7 +15,12 @@ from absl import logging
 from official_bert.errors import InputError, listed, quoted
 from official_bert.inputs import padding
 from official_bert.io import files, label_vectors
-from official_bert.io.rows import Row, UnknownValueError, to_number
+from official_bert.io.rows import (
+    Row,
+    UnknownValueError,
+    only_item,
+    to_number,
+)
 from official_bert.options import RunClassifier
 from official_bert.options.run_classifier import MAX_WEIGHT
 from official_bert.runs.directory import RunDirectory
@@ -31,7 +36,7 @@ _FOR_SEVERAL = (
 )
 
 # What programs write for missing values, in lower case.
-_MISSING = ("", "nan", "#n/a", "n/a", "na", "<na>", "null")
+_MISSING = ("", "nan", "#n/a", "n/a", "na", "<na>", "null", r"\n")
 
 # If more of the training examples have the same label, accuracy is misleading:
 # a model that always answers this label is hard to beat.
@@ -117,6 +122,19 @@ def _is_missing(cell: Any) -> bool:
     """Whether a cell is empty, or what programs write for an empty cell."""
     text = str(cell).strip()
     return text == "None" or text.lower() in _MISSING
+
+
+def _placeholders(labels: Collection[str]) -> set[str]:
+    """Returns the labels that data sets write if the label is unknown.
+
+    In SNLI, this is "-" or, with the classes 0, 1 and 2, -1. But labels may
+    also be + and -, or -1, 0 and 1.
+    """
+    names = {"?"} if "+" in labels else {"?", "-"}
+    numbers = {to_number(label): label for label in labels}
+    if {-1, 0, 1, 2} <= numbers.keys() and -2 not in numbers:
+        names.add(numbers[-1])
+    return names.intersection(labels)
 
 
 def _names(label: str | Sequence[str]) -> Sequence[str]:
@@ -212,20 +230,22 @@ class OwnTexts(OwnData):
 
         Raises `InputError` if there are more labels than different texts.
         """
-        path = self.path("train")
+        path, placeholders = self.path("train"), _placeholders(labels)
         no_text = [e.guid for e in examples if _is_missing("".join(e.texts))]
         no_label = [
             e.guid
             for e in examples
-            if isinstance(e.label, str) and _is_missing(e.label)
+            if isinstance(e.label, str)
+            and (_is_missing(e.label) or e.label in placeholders)
         ]
         for kind, guids in (("texts", no_text), ("labels", no_label)):
             if guids:
                 places = self._places(guids, "train")
                 logging.warning(
                     f"{path}: {len(guids)} of {len(examples)} {kind} are "
-                    "empty, or look like missing values (NaN, NA, None): "
-                    f"{places}. If they are, remove the rows"
+                    "empty, or look like missing values (NaN, NA, None; for "
+                    f"labels, also -, ? or -1): {places}. If they are, remove "
+                    "the rows"
                 )
         if self.options.task_type != "classification":
             return
@@ -442,7 +462,7 @@ class OwnTexts(OwnData):
         elif self.options.task_type == "multilabel":
             numbers = label_vectors.find(row.get(column), self.labels)
         else:
-            numbers = label_vectors.numbers_in(row.get(column))
+            numbers = label_vectors.numbers_in(only_item(row.get(column)))
         if numbers is None:
             return None
         are_bits = {*numbers} <= {0, 1}

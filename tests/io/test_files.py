@@ -77,6 +77,8 @@ UTF_16 = gzip.compress("é".encode("utf-16"), mtime=0)
         ("a.txt", b"one\ntwo\ncaf\xe9\n", r"a\.txt:3: .*UTF-8.*0xe9"),
         ("a b", b"\n\xe9", r":2: .*`iconv -f ENCODING -t UTF-8 '\S+/a b' > N"),
         ("a.gz", UTF_16, r"UTF-16\. .*`zcat \S+ \| iconv -f UTF-16 -t UTF-8 >"),
+        ("a.csv", "a,b\n".encode("utf-16-le"), r"UTF-16\. .*-f UTF-16LE -t"),
+        ("a.csv", "a,b\n".encode("utf-16-be"), r"UTF-16\. .*-f UTF-16BE -t"),
         ("a.txt", b"\xf0\0\0\0", r"a\.txt: .* binary data, such as TFRecords"),
         ("a.csv", b"PK\x03\x04\x14\0\xff", r"csv:1: .* a ZIP .*\.xlsx\. .*CSV"),
         ("a.csv", b"\xd0\xcf\x11\xe0", r"csv:1: .* \.xls\. .*CSV"),

@@ -170,8 +170,39 @@ def test_several_tables_must_have_the_same_columns(
         list(tables.read(paths, "csv", has_header=has_header))
 
 
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize(("ending", "separator"), [("csv", ","), ("tsv", "\t")])
+def test_header_of_a_joined_file_is_an_error(tmp_path, mark, ending, separator):
+    text = f"text,label\na,1\n{mark}text,label\nb,0\n".replace(",", separator)
+    with pytest.raises(InputError, match=r":3: .* the first line again"):
+        read(tmp_path, text, ending)
+    rows = read(tmp_path, text, ending, has_header=False)
+    assert [row.text("0") for row in rows] == ["text", "a", "text", "b"]
+
+
+def test_likely_cause_of_a_longer_row_is_named(tmp_path):
+    for text, message in [
+        # R writes this with write.table.
+        ('"text","label"\n"1","a","x"\n"2","b","y"\n', "2: .* add a name"),
+        ("text,label\na,x\nb,y,\n", "3: .* separator at the end of the row"),
+    ]:
+        with pytest.raises(InputError, match=f":{message}"):
+            read(tmp_path, text, "csv")
+
+
+@pytest.mark.parametrize("text", ['"a, ""b"""', "a"])
+def test_space_may_follow_the_separators(tmp_path, text):
+    rows = read(tmp_path, f"id, text, label\n1, {text}, x\n2, c, y\n", "csv")
+    expected = 'a, "b"' if '"' in text else "a"
+    assert [row.text("text") for row in rows] == [expected, "c"]
+    # Other spaces are part of the cells.
+    rows = read(tmp_path, "text, label\n b,x\n", "csv")
+    assert rows[0].text("text") == " b"
+
+
 JSON_CELLS = (
-    '{"a": "x ", "n": 3, "f": 0.5, "t": true, "e": " ", "l": [], "s": "7", '
+    '{"one": [" y"], "ones": [2.5], '
+    '"a": "x ", "n": 3, "f": 0.5, "t": true, "e": " ", "l": [], "s": "7", '
     f'"two": "a\\nb", "big": {401 * "9"}, '
     '"nan": NaN, "inf": -Infinity, "null": null}'
 )
@@ -183,6 +214,7 @@ def test_cells_are_converted(tmp_path):
     names = [row.name(column) for column in ("a", "n", "f", "t", "big")]
     assert names == ["x", "3", "0.5", "true", 401 * "9"]
     assert [row.number(column) for column in "nfs"] == [3.0, 0.5, 7.0]
+    assert (row.name("one"), row.number("ones")) == ("y", 2.5)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +238,7 @@ def test_cells_of_the_wrong_type_are_reported(tmp_path, method, columns):
 @pytest.mark.parametrize(
     "cell",
     [
-        *("['a', 'b']", "['a' 'b']", "[]", "[a, b]", '["a"]'),
+        *("['a', 'b']", "['a' 'b']", "[]", "[a, b]", '["a"]', "[[0, 3, 'a']]"),
         *("{'a', 'b'}", "{a,b}", "{}", "set()", "{'a': 1}"),
         *("('a', 'b')", "('a',)"),
     ],

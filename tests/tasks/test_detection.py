@@ -154,6 +154,9 @@ def test_task_name_is_required_without_train_file(tmp_path):
         ("fine,pos", ["good,pos", "bad,neg"], False),
         ("fine,1", ["good,1", "bad,0"], False),
         ("it was a long and boring film,sad", ["so good,fun"], False),
+        # Joined files, and an example that occurs twice.
+        ("text,label", ["good,pos", "text,label", "bad,neg"], True),
+        ("good,pos", ["bad,neg", "good,pos", "fine,pos"], False),
     ],
 )
 def test_header_is_distinguished_from_data(first, others, expected):
@@ -185,6 +188,9 @@ def test_columns_given_by_number_do_not_lose_the_first_row(tmp_path, caplog):
         ("Unnamed: 0.1,a,b", "{i},good cat {i},x", ("a", "b")),
         (",0,1", "{i},good cat {i},x", ("0", "1")),
         ("0.5,good cat {i}", "1.5,bad dog {i}", ("1", "0")),
+        # Dates, amounts and ids are not texts.
+        ("day,to pay,a,label", "2020-01-0{i},${i},so {i},x", ("a", "label")),
+        ("uid,said,label", "u{i},好{i}天,x", ("said", "label")),
     ],
 )
 def test_columns_are_detected(tmp_path, header, row, columns):
@@ -202,6 +208,7 @@ LABEL_AS_TEXT = (*COLUMNS, "--text_b_column=label")
 LABEL_AS_WEIGHT = (*COLUMNS, "--weight_column=label")
 TEXT_TWICE = (*COLUMNS, "--text_b_column=text")
 PAIR = ["--text_b_column=c"]
+GOOD_AND_BAD = ["good", "very good", "bad", "very bad"]
 REGRESSION, MULTILABEL = ["--task_type=regression"], ["--task_type=multilabel"]
 
 
@@ -213,6 +220,7 @@ REGRESSION, MULTILABEL = ["--task_type=regression"], ["--task_type=multilabel"]
         ("text,u,v\ngood {i},1,2", [], "--label_column .* columns: u, v"),
         ("question,A,B,x\ngood {i},c,d,A", [], "--task_name=choices"),
         ("text\ngood {i}", [], "csv: .* a column of labels.* one column"),
+        ("uid,said,label\nu{i},so,x", [], "--text_column .*: uid, said, label"),
         ("text|label\ngood {i}|x", [], "one column.* '|' seems to separate"),
         ("# by me\ntext,label\ngood {i},x", [], "csv:2: .* title or a comment"),
         ("My films,\ngood {i},x", [], "csv:1: .* single cell, 'My films'"),
@@ -245,7 +253,14 @@ def lists(separator):
 
 
 EMPTY = ["NaN,x", "a,x", ",y", "b,nan", "c,y", "d,nan"]
-EMPTY += ["e,NA", "f,n/a", "g,<NA>", "h,None", "i,none"]
+EMPTY += ["e,NA", "f,n/a", "g,<NA>", r"h,\N", "i,None", "j,none"]
+STACK_OVERFLOW = [f"{i},{t}" for t in ("<x><y>", "<x>", "<y>") for i in "abc"]
+WORDS = [
+    f"{i} {t},{t}" for t in ("x y z", "x", "y z", "z x", "x y") for i in "ab"
+]
+# Without agreement, the label is - or, at Hugging Face, -1.
+SNLI = [f"text {i},{'enc-'[i % 4]}" for i in range(16)]
+SNLI_IDS = [f"text {i},{i % 4 - 1}" for i in range(16)]
 # Empty texts and labels that differ in case have their own warnings.
 AMBIGUOUS = ["a,x", "a,y", "b,x", "b,y", "c,x", "c,X", ",x", ",y"]
 
@@ -256,15 +271,20 @@ AMBIGUOUS = ["a,x", "a,y", "b,x", "b,y", "c,x", "c,X", ",x", ",y"]
         (lists(","), [], "Labels such as 'x,y' contain ','"),
         (lists(";"), [], "Labels such as 'x;y' contain ';'"),
         (lists(";"), MULTILABEL, "Labels such as 'x;y' contain ';'"),
-        (EMPTY, [], "2 of 11 texts are empty"),
+        (EMPTY, [], "2 of 12 texts are empty"),
         (
             EMPTY,
             [],
-            "6 of 11 labels are empty, or look like missing values (NaN",
+            "7 of 12 labels are empty, or look like missing values (NaN",
         ),
-        (EMPTY, [], ": lines 5, 7, 8, 9, 10, 11. If"),
+        (EMPTY, [], ": lines 5, 7, 8, 9, 10, 11, 12. If"),
         (AMBIGUOUS, [], "(number of such texts: 2, such as 'a')"),
         (REVIEWS, [], "(otherwise: --task_type=regression)"),
+        (lists("#"), [], "Labels such as 'x#y' contain '#'"),
+        (STACK_OVERFLOW, [], "Labels such as '<x><y>' contain '>'"),
+        (WORDS, [], "Labels such as 'x y z' contain ' '"),
+        (SNLI, [], "4 of 16 labels are empty, or look like missing values"),
+        (SNLI_IDS, [], "4 of 16 labels are empty, or look like missing values"),
     ],
 )
 def test_data_that_make_results_unreliable_are_reported(
@@ -274,6 +294,45 @@ def test_data_that_make_results_unreliable_are_reported(
     text = table(*rows, header="text,label")
     tasks.get(complete(tmp_path, "a.csv", text, "--dev_share=0.5", *flags))
     assert message in caplog.text
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [["+", "-"], ["-1", "0", "1"], ["-2", "-1", "0", "1", "2"], GOOD_AND_BAD],
+)
+def test_usual_labels_are_not_reported(tmp_path, caplog, labels):
+    rows = [f"text {i},{labels[i % len(labels)]}" for i in range(24)]
+    text = table(*rows, header="text,label")
+    tasks.get(complete(tmp_path, "a.csv", text, "--task_type=classification"))
+    assert not caplog.messages
+
+
+PRODIGY = [
+    {"text": f"it is {i}", "label": "xy"[i % 2], "answer": answer}
+    for i, answer in enumerate(["accept", "accept", "reject", "ignore"] * 6)
+]
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv"])
+def test_examples_that_were_rejected_in_prodigy_are_left_out(
+    tmp_path, caplog, name
+):
+    text = "".join(json.dumps(row) + "\n" for row in PRODIGY)
+    if name == "a.csv":
+        lines = [",".join(row.values()) for row in PRODIGY]
+        text = table(*lines, header="text,label,answer")
+    flag = f"--dev_file={tmp_path / name}"
+    task = tasks.get(complete(tmp_path, name, text, *COLUMNS, flag))
+    assert "12 of 24 rows are left out" in caplog.text
+    for split in ("train", "dev"):
+        texts = {example.text_a for example in task.data.read(split)}
+        assert texts == {f"it is {i}" for i in range(24) if i % 4 < 2}
+    caplog.set_level("INFO", logger="absl")
+    task = tasks.get(complete(tmp_path, name, text, "--label_column=answer"))
+    assert task.labels == ("accept", "ignore", "reject")
+    assert "--text_column=text --label_column=answer (not used: label)" in (
+        caplog.text
+    )
 
 
 @pytest.mark.parametrize(

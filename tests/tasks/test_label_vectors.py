@@ -107,8 +107,36 @@ def test_one_hot_vectors_are_classes_if_the_task_is_classification(
     flags = [*CLASSIFICATION, "--dev_share=0"]
     task = make(tmp_path, flags, train=ONE_HOT)
     assert labels_of(task, "train") == ["label_0", "label_1", "label_0"]
-    assert make(tmp_path, train=ONE_HOT).task_type == "multilabel"
-    assert "--task_type=classification for one label per text" in caplog.text
+    rows = ["1,0,0", "0,0,1", "1,0,0"]
+    for labels, flags in ((ONE_HOT, []), (rows, COLUMNS)):
+        caplog.clear()
+        assert make(tmp_path, flags, train=labels).task_type == "multilabel"
+        hint = "--task_type=classification for one label per text"
+        assert hint in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("cells", "task_type", "labels"),
+    [
+        ([["b"], ["a"], ["b"]], "classification", ["b", "a", "b"]),
+        ([[0], [1], [0]], "classification", ["0", "1", "0"]),
+        ([["1"], "0", ["1"]], "classification", ["1", "0", "1"]),
+        ([[0.5], [1.5], [2]], "regression", [0.5, 1.5, 2.0]),
+        ([["b"], ["a"], []], "multilabel", [("b",), ("a",), ()]),
+    ],
+)
+def test_lists_of_one_label_each_are_single_labels(
+    tmp_path, caplog, cells, task_type, labels
+):
+    caplog.set_level("INFO", logger="absl")
+    task = make(tmp_path, ["--dev_share=0"], train=cells, test=[*cells])
+    assert task.task_type == task_type
+    assert labels_of(task, "train") == labels_of(task, "test") == labels
+    if task_type == "classification":
+        assert "(otherwise: --task_type=" in caplog.text
+        task = make(tmp_path, ["--dev_share=0"], train=cells, dev=[["a", "b"]])
+        with pytest.raises(InputError, match=r"dev\.jsonl:1: .*=multilabel"):
+            task.data.read("dev")
 
 
 def test_digits_in_lists_of_different_lengths_are_names(tmp_path):
@@ -125,7 +153,7 @@ def test_digits_in_lists_of_different_lengths_are_names(tmp_path):
         ([[0.2, 0.8], [1, 0]], [], "jsonl:1: .* probabilities of labels are n"),
         (['"[0.2, 0.8]"'], [], "csv:2: .* probabilities of labels are not"),
         ([[3], [0, 2]], [], "jsonl:1: .*; ids .* not supported. .*[3]"),
-        ([[0], [1]], [], "jsonl:1: .*; ids .* not supported"),
+        ([[0], [1]], MULTILABEL, "jsonl:1: .*; ids .* not supported"),
         (['"[2, 3]"'], [], "csv:2: .*; ids .* not supported"),
         ([[1, 0, 1], [1, 0]], [], r"jsonl:2: .* 3 labels; .* \[1, 0\]"),
         ([["1", "0", "1"], ["1"]], [], "jsonl:1: .* a 0 or 1 for each label"),
@@ -145,7 +173,7 @@ def test_digits_in_lists_of_different_lengths_are_names(tmp_path):
         (BITS, REGRESSION, "jsonl:1: .* must be a number"),
         ([0, 1], MULTILABEL, "jsonl:1: .* must be a list of names"),
         (["0", "1"], MULTILABEL, "csv' .* only 0, 1. .*=classification"),
-        ([["0"], ["1"]], [], "jsonl' .* only 0, 1. .*=classification"),
+        ([["0"], ["1"]], MULTILABEL, "jsonl' .* only 0, 1. .*=classification"),
         # An empty cell may mean that a text has none of several labels.
         (['"a,b"', '"c,d"', ""], [], "csv:4: .* fill it in, .*=multilabel"),
     ],
@@ -206,8 +234,9 @@ NUMBERS = ["--label_column=1,2,3"]
 )
 @pytest.mark.parametrize("values", ["0 1", "False True"])
 def test_one_column_per_label_is_multilabel(
-    tmp_path, flags, label_file, labels, in_columns, values
+    tmp_path, caplog, flags, label_file, labels, in_columns, values
 ):
+    caplog.set_level("INFO", logger="absl")
     if label_file:
         (tmp_path / "labels").write_text(label_file.replace(" ", "\n"))
         flags = [*flags, f"--label_file={tmp_path / 'labels'}"]
@@ -215,6 +244,7 @@ def test_one_column_per_label_is_multilabel(
     rows = [",".join(words[bit] for bit in row.split(",")) for row in ROWS]
     splits = dict.fromkeys(("train", "dev", "test"), rows)
     task = make(tmp_path, flags, **splits)
+    assert "for one label per text" not in caplog.text
     assert task.task_type == "multilabel"
     assert task.labels == (*(labels or label_file).split(),)
     for split in splits if in_columns else ():
