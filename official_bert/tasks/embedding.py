@@ -345,12 +345,7 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> EmbeddingTask:
             raise options.error("symmetric_loss", message)
         loss = options.score_loss
         scores = [example.label for example in data.training]
-        if len({*scores}) == 1:
-            column = columns["train"].score
-            raise InputError(
-                f"{data.path('train')}: column {column!r} must have different "
-                "scores. Without scores, remove it."
-            )
+        _require_different(scores, columns["train"].score, data.path("train"))
     settings = _settings(options)
     sizes = parse_sizes(options.matryoshka)
     if sizes and options.bert_config_file:
@@ -361,6 +356,10 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> EmbeddingTask:
             raise options.error("matryoshka", message)
     evaluated = [split for split in ("dev", "test") if split in splits]
     has_scores = bool(evaluated and columns[evaluated[0]].score)
+    if has_scores and evaluated[0] == "dev" and not options.holds_out:
+        column = columns["dev"].score
+        numbers = [row.number(column) for row in data.rows("dev")]
+        _require_different(numbers, column, data.path("dev"))
     _check_search(options, columns, sizes, has_scores=has_scores)
     if options.do_train:
         _require_others(options, loss, data.training)
@@ -375,6 +374,15 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> EmbeddingTask:
         best_metric=options.best_metric,
         data=data,
     )
+
+
+def _require_different(scores: Sequence[Any], column: str, path: str) -> None:
+    """Raises `InputError` if scores can neither be learned nor predicted."""
+    if len({*scores}) == 1:
+        raise InputError(
+            f"{path}: column {column!r} must have different scores. Without "
+            "scores, remove it."
+        )
 
 
 def _require_others(

@@ -147,6 +147,13 @@ def test_files_may_have_different_columns(tmp_path):
     assert task.score_range == (1.5, 3.0)
 
 
+def test_scores_of_an_evaluation_must_differ(tmp_path):
+    pairs = "query,positive\na,b\nc,d\n"
+    scored = "query,positive,score\na,b,2\nc,d,2\n"
+    with pytest.raises(InputError, match=r"dev\.csv: .*'score' must have diff"):
+        make(tmp_path, ("train.csv", pairs), ("dev.csv", scored))
+
+
 def test_objects_may_have_different_negatives_but_all_need_scores(tmp_path):
     rows = [
         {"query": "a", "positive": "b"},
