@@ -73,9 +73,6 @@ class TextEncoder(keras.layers.Layer):
         """Returns the inputs of `Bert`."""
         texts = [text_a] if text_b is None else [text_a, text_b]
         texts = [tf.convert_to_tensor(text, tf.string) for text in texts]
-        if text_b is not None:
-            message = "`text_a` and `text_b` must have the same shape."
-            tf.debugging.assert_equal(*map(tf.shape, texts), message)
         length = self.max_seq_length
         packed = graph_packing.pack(
             [self._tokenizer.tokenize(tf.reshape(t, [-1])) for t in texts],

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from absl import logging
 
 from official_bert.config import BertConfig
-from official_bert.errors import require_count
+from official_bert.errors import InputError, require_count
 from official_bert.inference.feature_extraction import map_rows, text_rows
 from official_bert.inputs import text_inputs
 from official_bert.io import progress
@@ -204,6 +204,11 @@ class Embedder:
         embedder. By default, queries have the prompt "query", if the model has
         it. If M is smaller than `k`, there are M results.
         """
+        if getattr(queries, "dtype", None) in (np.float16, np.float32, float):
+            raise InputError(
+                "`queries` must be texts, which `search` turns into vectors. "
+                "For vectors, use `similarity`."
+            )
         if prompt_name is None and "query" in self.settings.prompts:
             prompt_name = "query"
         corpus = as_vectors("corpus_vectors", corpus_vectors, self.size)

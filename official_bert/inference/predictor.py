@@ -254,7 +254,7 @@ class Predictor:
         if not self.task.ranks_pairs:
             raise InputError(
                 "`rank` needs a model for classification or regression of "
-                f"pairs of texts. Received: {self.task.to_json()}."
+                "pairs of texts. This one has another task, or single texts."
             )
         if k is not None:
             require_count("k", k)

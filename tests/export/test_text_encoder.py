@@ -111,9 +111,6 @@ def test_invalid_arguments_are_errors(tokenizer, monkeypatch):
         TextEncoder(tokenizer, 2)
     with pytest.raises(InputError, match="must be a directory, the name of"):
         TextEncoder("no_model", 8)
-    error = tf.errors.InvalidArgumentError
-    with pytest.raises(error, match="must have the same shape"):
-        TextEncoder(tokenizer, 8)(["good", "bad"], ["cat"])
     missing = "needs the package tensorflow_text."
     monkeypatch.setattr(text_encoder, "missing_package", lambda _: missing)
     with pytest.raises(InputError, match="`TextEncoder` needs the package"):

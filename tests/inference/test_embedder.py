@@ -216,6 +216,9 @@ def test_invalid_calls_are_errors():
         embedder.max_seq_length = length
         with pytest.raises(InputError, match=f"max_seq_length.*{message}"):
             embedder(["a"])
+    vectors = np.float32([[1, 2]])
+    with pytest.raises(InputError, match="`queries` must be texts, which"):
+        make().search(vectors, vectors)
     with pytest.raises(InputError, match=r"q\. Received"):
         make(prompts={"q": ""})([], prompt_name="a")
 
