@@ -145,6 +145,11 @@ class ModelFiles:
         """Returns a tokenizer that keeps more tokens whole."""
         from official_bert.tokenization import Tokenizer  # Imports NumPy.
 
+        if not self.vocab_file:
+            raise InputError(
+                f"{self.init_checkpoint} has neither vocab.txt nor "
+                "tokenizer.json. Copy one of them there."
+            )
         return Tokenizer(
             self.vocab_file, never_split=never_split, settings=self.settings
         )

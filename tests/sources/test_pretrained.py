@@ -210,8 +210,9 @@ def test_casing_follows_files_then_name_then_vocabulary(directory, models):
 def test_vocabulary_is_read_from_tokenizer_json(models):
     shutil.copytree(models["huggingface"], "model")
     os.remove("model/vocab.txt")
-    with pytest.raises(InputError, match=r"neither vocab\.txt"):
-        Tokenizer.from_pretrained("model")
+    for load in (Tokenizer.from_pretrained, Embedder.from_pretrained):
+        with pytest.raises(InputError, match=r"neither vocab\.txt"):
+            load("model")
     tokens = {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "hello": 3}
     content = {
         "model": {"type": "WordPiece", "vocab": tokens},
