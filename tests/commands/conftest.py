@@ -1,5 +1,6 @@
 """Models and a working directory for the tests of `predict.py`."""
 
+import functools
 import json
 
 import pytest
@@ -8,6 +9,8 @@ from support.predictions import set_stdin
 
 from official_bert.commands import predict
 from official_bert.options import Predict
+from official_bert.tasks.text import TextColumns
+from official_bert.tasks.text_types import TYPES
 
 
 @pytest.fixture(scope="session")
@@ -23,6 +26,22 @@ def tuned(models):
 @pytest.fixture(scope="session")
 def pretrained(models):
     return str(models / "pretrained")
+
+
+@pytest.fixture(scope="session")
+def own_model(tmp_path_factory):
+    """A function that returns a model for a user's own tables, saved once."""
+
+    @functools.cache
+    def save(*columns, task_type="classification", has_header=True):
+        task = TYPES[task_type](
+            labels=() if task_type == "regression" else ("no", "yes"),
+            is_pair=len(columns) == 2,
+            columns=TextColumns(columns, has_header),
+        )
+        return tiny.save_finetuned(tmp_path_factory.mktemp("own") / "out", task)
+
+    return save
 
 
 @pytest.fixture

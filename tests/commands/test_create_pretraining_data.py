@@ -222,13 +222,14 @@ def test_full_disk_at_the_end_replaces_no_file(directory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize(
-    ("send", "number", "status"),
+    ("workers", "send", "number", "status"),
     [
-        (os.killpg, signal.SIGINT, 130),
-        (os.killpg, signal.SIGTERM, 143),
-        (os.kill, signal.SIGTERM, 143),
+        (0, os.killpg, signal.SIGINT, 130),
+        (0, os.killpg, signal.SIGTERM, 143),
+        (2, os.killpg, signal.SIGINT, 130),
+        (2, os.killpg, signal.SIGTERM, 143),
+        (2, os.kill, signal.SIGTERM, 143),
     ],
 )
 def test_interruption_leaves_no_files(directory, workers, send, number, status):

@@ -10,7 +10,7 @@ import types
 
 import pytest
 from support import ROOT, command_lines, conversions
-from support.predictions import check, save_own_model, set_stdin
+from support.predictions import check, set_stdin
 from support.processes import started
 
 from official_bert.commands import predict
@@ -82,11 +82,11 @@ def test_input_format_follows_from_the_file_name_or_the_flag(
     ],
 )
 def test_invalid_line_is_named_and_the_output_file_is_unchanged(
-    tuned, folder, columns, name, data, options, message, ask
+    tuned, own_model, folder, columns, name, data, options, message, ask
 ):
     data = data if isinstance(data, bytes) else data.encode()
     (folder / "out.jsonl").write_text("unchanged")
-    model_dir = save_own_model(folder, *columns) if columns else tuned
+    model_dir = own_model(*columns) if columns else tuned
     options = {"model_dir": model_dir, "output_file": "out.jsonl", **options}
     where = "<stdin>" if name == "-" else name
     with pytest.raises(InputError, match=f"^{where}{message}"):

@@ -12,9 +12,7 @@ from official_bert.runs import checkpoints
 from official_bert.sources.pretrained import run_files
 
 
-def test_fill_mask_needs_no_pooler_and_no_next_sentence_head(
-    pretrained, folder, ask
-):
+def test_fill_mask_needs_the_masked_lm_head_only(pretrained, folder, ask):
     arrays = weights(pretrained)
     unused = re.compile("pooler|seq_relationship")
     kept = {n: a for n, a in arrays.items() if not unused.search(n)}

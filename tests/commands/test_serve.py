@@ -14,6 +14,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from support import ROOT, conversions, tiny
+from support.predictions import assert_equal_answers
 from support.processes import started
 from support.run_outputs import read_json_lines
 
@@ -95,15 +96,6 @@ class Client(http.client.HTTPConnection):
         return content["predictions"]
 
 
-def assert_equal(found, expected):
-    assert [a["label"] for a in found] == [a["label"] for a in expected]
-    for answer, other in zip(found, expected, strict=True):
-        assert answer.keys() == other.keys()
-        assert answer["probabilities"] == pytest.approx(
-            other["probabilities"], abs=1e-5
-        )
-
-
 @pytest.mark.slow
 def test_concurrent_answers_equal_those_of_predict_without_tensorflow(
     exported, tmp_path
@@ -127,7 +119,7 @@ def test_concurrent_answers_equal_those_of_predict_without_tensorflow(
                     start = number % 190
                     chosen = slice(start, start + 1 + number % 7)
                     found = client.predict(*TEXTS[chosen])
-                    assert_equal(found, expected[chosen])
+                    assert_equal_answers(found, expected[chosen])
 
         with concurrent.futures.ThreadPoolExecutor(NUM_CLIENTS) as pool:
             list(pool.map(ask, range(NUM_CLIENTS)))
@@ -150,7 +142,7 @@ def test_nothing_is_lost_at_sigterm(exported):
                 while True:
                     index = (first + count) % len(TEXTS)
                     found = client.predict(TEXTS[index])
-                    assert_equal(found, [expected[index]])
+                    assert_equal_answers(found, [expected[index]])
                     count += 1
                     if first == count == 20:
                         process.send_signal(signal.SIGTERM)
@@ -173,7 +165,7 @@ def test_run_directory_is_served_with_tensorflow(tuned):
         client = Client("::1", port, timeout=60)
         found = client.predict(*TEXTS[:3])
         client.close()
-    assert_equal(
+    assert_equal_answers(
         found, Predictor.from_dir(tuned, engine="tensorflow")(TEXTS[:3])
     )
 

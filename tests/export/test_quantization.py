@@ -27,14 +27,16 @@ EXPORT = {
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A directory with data, and a run in `out` that has hardly learned."""
+    """A directory with data, and a run in `out` that has not learned."""
     folder = tmp_path_factory.mktemp("trained")
     for split, texts in (("train", tiny.texts(400, 1, 9)), ("dev", DEV)):
         rows = [f"{text}\t{int('good' in text)}\n" for text in texts]
         text = "".join(["sentence\tlabel\n", *rows])
         (folder / f"{split}.tsv").write_text(text)
     flags = {**EXPORT, "do_train": True, "do_eval": False, "do_export": False}
-    run_classifier.main(tiny.options(folder, **flags, num_train_epochs=1.0))
+    with pytest.MonkeyPatch.context() as patch:
+        tiny.count_steps(patch)
+        run_classifier.main(tiny.options(folder, **flags))
     return folder
 
 

@@ -1,14 +1,12 @@
 """Cross-encoders, compared with the scores of sentence-transformers."""
 
-import os
 import shutil
-import subprocess
 
 import numpy as np
 import pytest
 from support import ROOT
 from support.conversions import change_json, convert, to_hf, to_tf1
-from support.processes import python_with
+from support.processes import python_with, run_offline
 
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
@@ -116,10 +114,5 @@ def test_sentence_transformers_has_the_same_scores_with_our_files(
     )
     path, pairs = model.parent / "scores.npy", PAIRS[:2]
     texts = [text for pair in pairs for text in pair]
-    subprocess.run(
-        [python, "-c", code, str(converted), str(path), *texts],
-        check=True,
-        capture_output=True,
-        env={**os.environ, "HF_HUB_OFFLINE": "1"},
-    )
+    run_offline(python, "-c", code, converted, path, *texts)
     assert_scores(np.load(path), activation)

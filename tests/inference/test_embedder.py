@@ -118,9 +118,7 @@ def test_converted_models_keep_the_settings(converted, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("to", ["openvino", "keras_hub"])
-def test_other_formats_keep_the_settings_or_report_their_loss(
-    converted, capsys, to
-):
+def test_other_formats_keep_settings_or_report_the_loss(converted, capsys, to):
     pytest.importorskip(to)
     folder = convert(input=converted / "tf1", output=converted / to, to=to)
     if to == "openvino":

@@ -2,14 +2,12 @@
 
 import collections
 import json
-import os
-import subprocess
 
 import numpy as np
 import pytest
 from support import recorded, tiny
 from support.conversions import HEADS, VOCAB, released, to_hf
-from support.processes import python_with
+from support.processes import python_with, run_offline
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
@@ -67,15 +65,16 @@ def make_predictor(task, tokenizer, explain=None):
     return Predictor(finetuned, batch_size=8, explain=explain), model
 
 
-def explain(task, tokenizer, item, method="integrated_gradients"):
-    """Returns the explanation of an answer, after comparing the answer."""
+def explain(task, tokenizer, *items, method="integrated_gradients"):
+    """Returns explanations and answers, after comparing the answers."""
     explaining, model = make_predictor(task, tokenizer, method)
     finetuned = FinetunedModel(task, model, tokenizer, 16)
-    [plain] = Predictor(finetuned, batch_size=8)([item])
-    [answer] = explaining([item])
-    explanation = answer.pop("explanation")
-    assert answer == plain
-    return explanation, plain
+    items = [*items]
+    plain = Predictor(finetuned, batch_size=8)(items)
+    answers = explaining(items)
+    found = [answer.pop("explanation") for answer in answers]
+    assert answers == plain
+    return [*zip(found, plain, strict=True)]
 
 
 CHOICES = {"context": "is it", "choices": ["cat", "red dog", "blue ?"]}
@@ -88,53 +87,48 @@ DOCUMENT = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("task", "item"),
+    ("task", "items"),
     [
-        (text_task(), "Good cats, is it?"),
-        (text_task(), PAIR),
-        (text_task(), NO_WORDS),
-        (text_task("multilabel"), "bad dog"),
+        (text_task(), ["Good cats, is it?", PAIR, NO_WORDS]),
+        (text_task("multilabel"), ["bad dog"]),
         (
             text_task("regression", target_deviation=20.0, target_mean=50.0),
-            PAIR,
+            [PAIR],
         ),
-        (text_task(pooling_head=PoolingHead("none", 4)), PAIR),
+        (text_task(pooling_head=PoolingHead("none", 4)), [PAIR]),
         *(
-            (text_task("multilabel", long_documents=LongDocuments(*mode)), LONG)
-            for mode in (("windows", 4, "mean"), ("windows", 4, "max"))
+            (text_task("multilabel", long_documents=LongDocuments(*m)), [LONG])
+            for m in (("windows", 4, "mean"), ("windows", 4, "max"))
         ),
-        (choice_task(), CHOICES),
-        (choice_task(), {**CHOICES, "choices": ["cat dog", "rain"]}),
-        (tagging_task(), LONG),
-        (tagging_task(document_context=True), DOCUMENT),
-        (squad_task(), QUESTION),
-        (squad_task(), ["what ?", " ".join([LONG, LONG])]),
+        (choice_task(), [CHOICES, {**CHOICES, "choices": ["cat dog", "rain"]}]),
+        (tagging_task(), [LONG]),
+        (tagging_task(document_context=True), [DOCUMENT]),
+        (squad_task(), [QUESTION, ["what ?", " ".join([LONG, LONG])]]),
         (
             squad_task(
                 decoding=DecodingOptions(
                     version_2_with_negative=True, null_score_diff_threshold=-1e6
                 )
             ),
-            QUESTION,
+            [QUESTION],
         ),
     ],
 )
-def test_integrated_gradients_add_up_to_the_fall_of_the_output(
-    tokenizer, task, item
-):
-    explanation, answer = explain(task, tokenizer, item)
-    outputs = [output for part in explanation for output in part["outputs"]]
-    for output in outputs:
-        fall = output["value"] - output["baseline"]
-        assert sum(output["scores"]) == pytest.approx(fall, 0.02, abs=2e-4)
-        assert output["steps"] in (16, 32, 64, 128, 256, 512)
-        assert (abs(fall) > 0.01) == (item != NO_WORDS)
-    # The values of windows add up to their mean.
-    values = collections.Counter()
-    for number, output in enumerate(outputs):
-        key = number if "tags" in answer else 0
-        values[output["output"], key] += output["value"]
-    check_values(values, answer)
+def test_gradients_add_up_to_the_fall_of_the_output(tokenizer, task, items):
+    explained = explain(task, tokenizer, *items)
+    for item, (explanation, answer) in zip(items, explained, strict=True):
+        outputs = [output for part in explanation for output in part["outputs"]]
+        for output in outputs:
+            fall = output["value"] - output["baseline"]
+            assert sum(output["scores"]) == pytest.approx(fall, 0.02, abs=2e-4)
+            assert output["steps"] in (16, 32, 64, 128, 256, 512)
+            assert (abs(fall) > 0.01) == (item != NO_WORDS)
+        # The values of windows add up to their mean.
+        values = collections.Counter()
+        for number, output in enumerate(outputs):
+            key = number if "tags" in answer else 0
+            values[output["output"], key] += output["value"]
+        check_values(values, answer)
 
 
 def check_values(outputs, answer):
@@ -192,7 +186,7 @@ def test_occlusion_is_the_fall_of_the_output_with_a_masked_word(
     item = pair[0] if task.kind == "tagging" else pair
     if is_choice:
         item = {"context": pair[0], "choices": [pair[1], pair[1]]}
-    [part], _ = explain(task, tokenizer, item, "occlusion")
+    [([part], _)] = explain(task, tokenizer, item, method="occlusion")
     names, positions = places.split()[::2], places.split()[1::2]
     shown = [n for n, w in enumerate(part["words"]) if w not in KEPT]
     assert [part["words"][n] for n in shown] == names
@@ -258,12 +252,7 @@ def test_captum_computes_the_recorded_attributions(converted):
     name, directory = converted
     python = python_with("torch, transformers, captum", "CAPTUM_PYTHON")
     architecture = HEADS[name].architecture
-    subprocess.run(
-        [python, captum_process.__file__, architecture, str(directory)],
-        check=True,
-        capture_output=True,
-        env={**os.environ, "HF_HUB_OFFLINE": "1"},
-    )
+    run_offline(python, captum_process.__file__, architecture, directory)
     found = json.loads((directory / "attributions.json").read_text())
     tolerance = 1e-4 * np.abs(GOLDEN[name]).max()
     np.testing.assert_allclose(found, GOLDEN[name], rtol=0, atol=tolerance)
@@ -279,5 +268,5 @@ def test_unsupported_methods_and_models_are_errors(tokenizer):
     fixed = text_task(pooling_head=PoolingHead("last"))
     with pytest.raises(InputError, match=r"gradients.*--feature_layers"):
         make_predictor(fixed, tokenizer, "integrated_gradients")
-    [part], _ = explain(fixed, tokenizer, "good", "occlusion")
+    [([part], _)] = explain(fixed, tokenizer, "good", method="occlusion")
     assert part["words"] == ["[CLS]", "good", "[SEP]"]

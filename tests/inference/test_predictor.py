@@ -16,6 +16,7 @@ from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
 from official_bert.io.frames import rows_of
 from official_bert.modeling.finetuning_models import build_model
+from official_bert.tasks import glue
 from official_bert.tasks.classification import ClassificationTask
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.multilabel import MultilabelTask
@@ -27,21 +28,6 @@ from official_bert.tasks.task import FinetunedModel
 def sentences(number, seed):
     """Returns texts of 1 to 23 words; the model reads 16 tokens."""
     return tiny.texts(number, seed, longest=23)
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """The run directory of a short SST-2 run with predictions."""
-    folder = tmp_path_factory.mktemp("sst2")
-    rows = [f"{text}\t{len(text) % 2}" for text in sentences(32, 1)]
-    (folder / "train.tsv").write_text("\n".join(["sentence\tlabel", *rows]))
-    rows = [f"{n}\t{text}" for n, text in enumerate(sentences(40, 2))]
-    (folder / "test.tsv").write_text("\n".join(["index\tsentence", *rows]))
-    options = tiny.options(
-        folder, task_name="SST-2", num_train_epochs=2.0, do_eval=False
-    )
-    run_classifier.main(options)
-    return folder / "out"
 
 
 @pytest.fixture(scope="module")
@@ -85,11 +71,16 @@ def scores(answers):
     return np.array([[*a["probabilities"].values()] for a in answers])
 
 
-@pytest.mark.trains
 @pytest.mark.slow
-def test_answers_equal_those_of_do_predict(trained):
-    found = Predictor.from_dir(trained, batch_size=3)(sentences(40, 2))
-    expected = np.loadtxt(trained / "test_results.tsv")
+def test_answers_equal_those_of_do_predict(tmp_path):
+    output = tiny.save_finetuned(tmp_path / "out", glue.make_task("sst2", ""))
+    rows = [f"{n}\t{text}" for n, text in enumerate(sentences(40, 2))]
+    (tmp_path / "test.tsv").write_text("\n".join(["index\tsentence", *rows]))
+    others = dict.fromkeys(("do_train", "do_eval"), False)
+    options = tiny.options(tmp_path, tiny.SMALL, task_name="SST-2", **others)
+    run_classifier.main(options)
+    found = Predictor.from_dir(output, batch_size=3)(sentences(40, 2))
+    expected = np.loadtxt(tmp_path / "out" / "test_results.tsv")
     assert len(np.unique(expected.round(4), axis=0)) > 10
     np.testing.assert_allclose(scores(found), expected, atol=2e-6)
     assert [int(a["label"]) for a in found] == [*expected.argmax(axis=1)]
@@ -191,8 +182,7 @@ def test_batch_of_few_items_is_small(tokenizer):
 @pytest.mark.parametrize("mode", ["truncate_tail", "windows"])
 def test_warning_says_once_that_texts_are_truncated(tokenizer, caplog, mode):
     task = ClassificationTask(
-        labels=("no", "yes"),
-        long_documents=LongDocuments(mode),
+        labels=("no", "yes"), long_documents=LongDocuments(mode)
     )
     predictor = make_predictor(task, tokenizer)
     message = "Up to 1 of 10 texts are truncated to 16 tokens"
@@ -228,9 +218,7 @@ def test_invalid_item_is_named_by_its_index(predictor):
 
 
 @pytest.mark.parametrize("version_2", [False, True])
-def test_empty_passage_is_answered_alone_and_in_a_batch(
-    tokenizer, version_2, capsys
-):
+def test_empty_passage_is_answered_as_in_a_batch(tokenizer, version_2, capsys):
     options = DecodingOptions(version_2_with_negative=version_2)
     task = SquadTask(doc_stride=4, max_query_length=6, decoding=options)
     predictor = make_predictor(task, tokenizer)

@@ -56,3 +56,10 @@ def python_with(packages, variable):
             f"variable {variable} names"
         )
     return python
+
+
+def run_offline(python, *arguments):
+    """Runs a Python that must not use the Hugging Face Hub."""
+    line = [python, *map(str, arguments)]
+    env = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    subprocess.run(line, check=True, capture_output=True, env=env)

@@ -1,12 +1,10 @@
 """Directories of sentence-transformers, and the vectors that it computes."""
 
 import json
-import os
-import subprocess
 
 import numpy as np
 
-from support.processes import python_with
+from support.processes import python_with, run_offline
 
 
 def keep_modules(model, number):
@@ -28,10 +26,5 @@ def encode_with_sentence_transformers(model, texts, folder, **arguments):
     )
     path = folder / "vectors.npy"
     inputs = [json.dumps(texts), json.dumps(arguments)]
-    subprocess.run(
-        [python, "-c", code, str(model), str(path), *inputs],
-        check=True,
-        capture_output=True,
-        env={**os.environ, "HF_HUB_OFFLINE": "1"},
-    )
+    run_offline(python, "-c", code, model, path, *inputs)
     return np.load(path)

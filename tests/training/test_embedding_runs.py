@@ -319,9 +319,7 @@ def test_training_starts_from_the_settings_and_weights_of_a_model(
     assert results["recall@1"] > 0.7  # By cosine.
 
 
-def test_openvino_export_returns_the_vectors(
-    folder, trained, expected, tmp_path
-):
+def test_openvino_export_has_the_vectors(folder, trained, expected, tmp_path):
     pytest.importorskip("openvino")
     run(
         folder,

@@ -8,7 +8,7 @@ import time
 import types
 
 import pytest
-from support import command_lines, pretraining_runs, review_runs
+from support import command_lines, pretraining_runs, review_runs, tiny
 from support.review_runs import run
 from support.run_outputs import assert_same_weights, read_json, rewind, weights
 
@@ -27,7 +27,9 @@ pytestmark = pytest.mark.slow
 def data(tmp_path_factory):
     """A directory with data and, in `out`, a run of 5 steps."""
     folder = review_runs.write(tmp_path_factory.mktemp("reviews"))
-    train(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        tiny.count_steps(patch)
+        train(folder)
     return folder
 
 
@@ -159,6 +161,7 @@ def test_finished_run_with_moved_files_is_unchanged(folder):
     assert {name: after[name] for name in before} == before
 
 
+@pytest.mark.usefixtures("without_learning")
 def test_run_resumes_with_more_epochs_and_options_that_change_nothing(folder):
     train(
         folder,

@@ -5,10 +5,8 @@ transformers is used, too, if TRANSFORMERS_PYTHON names one.
 """
 
 import json
-import os
 import pathlib
 import shutil
-import subprocess
 
 import numpy as np
 import pytest
@@ -26,7 +24,7 @@ from support.conversions import (
     to_hf,
     to_tf1,
 )
-from support.processes import python_with
+from support.processes import python_with, run_offline
 from support.run_outputs import read_json
 
 from official_bert.config import BertConfig
@@ -277,16 +275,8 @@ def test_missing_shard_is_named(hf_model):
 def transformers():
     """Runs `transformers_process.py` in a Python that has transformers."""
     python = python_with("torch, transformers", "TRANSFORMERS_PYTHON")
-
-    def run(*arguments):
-        subprocess.run(
-            [python, transformers_process.__file__, *map(str, arguments)],
-            check=True,
-            capture_output=True,
-            env={**os.environ, "HF_HUB_OFFLINE": "1"},
-        )
-
-    return run
+    program = transformers_process.__file__
+    return lambda *arguments: run_offline(python, program, *arguments)
 
 
 @pytest.mark.nightly
