@@ -228,9 +228,7 @@ def ask(folder, **flags):
 
 
 @pytest.mark.slow
-def test_temperature_of_the_evaluation_is_applied_unless_it_is_not_wanted(
-    tmp_path,
-):
+def test_temperature_of_the_evaluation_is_applied_if_wanted(tmp_path):
     scores, targets = save(tmp_path)
     test = {"do_predict": True, "test_file": str(tmp_path / "dev.csv")}
     fitted = evaluate(tmp_path, **test)
@@ -253,9 +251,7 @@ def test_temperature_of_the_evaluation_is_applied_unless_it_is_not_wanted(
 
 
 @pytest.mark.slow
-def test_thresholds_of_the_evaluation_are_used_unless_others_are_given(
-    tmp_path,
-):
+def test_thresholds_of_evaluation_are_used_unless_others_are_given(tmp_path):
     scores, _ = save(tmp_path, "multilabel")
     _, thresholds = evaluate(tmp_path, task_type="multilabel")
     assert len({*thresholds, 0.5}) == 3
@@ -272,9 +268,7 @@ def test_thresholds_of_the_evaluation_are_used_unless_others_are_given(
 
 
 @pytest.mark.slow
-def test_only_the_evaluation_data_of_a_finished_run_calibrates_its_model(
-    tmp_path,
-):
+def test_only_evaluation_data_of_a_finished_run_calibrates_its_model(tmp_path):
     save(tmp_path)
     run = RunDirectory(str(tmp_path / "out"))
     path, other = str(tmp_path / "dev.csv"), str(tmp_path / "other.csv")

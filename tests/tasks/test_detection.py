@@ -121,16 +121,18 @@ def test_given_flags_override_detected_values(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("name", "flags", "message"),
     [
-        ("a.xls", "Save it as .xlsx"),
-        ("a.json", "one JSON object per line"),
-        ("a.txt", "--task_name=ner"),
+        ("a.xls", [], "Save it as .xlsx"),
+        ("a.json", [], "one JSON object per line"),
+        ("a.json", ["--task_name=ner"], "one JSON object per line"),
+        ("a.ann", ["--task_name=ner"], r"Convert it with anntoconll\.py"),
+        ("a.txt", [], "--task_name=ner"),
     ],
 )
-def test_other_file_formats_are_an_error_with_advice(tmp_path, name, message):
+def test_other_formats_are_an_error_with_advice(tmp_path, name, flags, message):
     with pytest.raises(InputError, match=rf"{name} must end in .*{message}"):
-        complete(tmp_path, name, "a")
+        complete(tmp_path, name, "a", *flags)
 
 
 def test_task_name_is_required_without_train_file(tmp_path):
@@ -495,6 +497,7 @@ def test_two_commands_train_and_predict(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_learning")
 def test_without_evaluation_all_examples_are_used(tmp_path, capsys, caplog):
     path = tmp_path / "a.csv"
     path.write_text(table(*REVIEWS))

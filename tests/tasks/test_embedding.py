@@ -15,6 +15,7 @@ from official_bert.errors import InputError
 from official_bert.tasks.embedding import EmbeddingExample, EmbeddingTask
 
 GOLDEN = ROOT / "tests" / "golden" / "sentence_transformers"
+README = str(ROOT / "README.md")
 OTHER_FILES = {"task_name": "csv", "data_dir": ".", "do_train": True}
 
 
@@ -209,34 +210,14 @@ def test_settings_are_those_of_the_model(tmp_path):
         ("text,score\nx,1\nz,2\n", {}, "'score' needs a second text"),
         ("one,two,score\na,b,1\nc,d,\n", {}, r":3: column 'score' must not be"),
         ("one,two,score\na,b,1\nc,d,1\n", {}, "must have different scores"),
-        ("query,positive\na,b\nc,d\n", {"text_a_column": "q"}, "'q'"),
         ("query,positive,x\na,b,c\n", {"text_b_column": "x"}, "needs --text_c"),
         ("text\na\nb\n", {"dev_share": 0.1}, "single texts cannot be evalua"),
         ("text\na\nb\n", {"dropout": 0.0}, "single texts .* with dropout"),
-        ("query,positive\na,b\nc,d\n", {"bilstm_size": 3}, "bilstm_size"),
-        ("query,positive\na,b\nc,d\n", {"matryoshka": "8,32"}, "vectors, 32"),
         ("a,b,score\nx,y,1\nz,w,2\n", {"symmetric_loss": True}, "without sc"),
-        ("query,positive\na,b\nc,d\n", {"class_weights": "a=1"}, "class_w"),
-        ("query,positive\na,b\nc,d\n", {"best_metric": "f1"}, "recall@1, r"),
-        (
-            "query,positive\na,b\nc,d\n",
-            {"corpus_file": "c.csv", "dev_share": 0.1},
-            "c.csv must be a text file with a passage per line, not a table",
-        ),
-        (
-            "query,positive\na,b\nc,d\n",
-            {"corpus_file": "c.txt", "dev_share": 0.1},
-            "c.txt must be an existing file",
-        ),
-        (
-            "query,positive\na,b\nc,d\n",
-            {"corpus_file": str(ROOT / "README.md")},
-            "README.md needs an evaluation. Add --dev_file",
-        ),
         (
             "text_a,text_b,score\n"
             + "".join(f"a{n},b,{n}\n" for n in range(40)),
-            {"corpus_file": str(ROOT / "README.md"), "dev_share": 0.1},
+            {"corpus_file": README, "dev_share": 0.1},
             "README.md is for evaluations of pairs without scores",
         ),
         (
@@ -258,11 +239,6 @@ def test_settings_are_those_of_the_model(tmp_path):
             "group_column=id is for classification, regression. Received: emb",
         ),
         ("text\na\nb\n", {"mine_negatives": 1}, "needs pairs without scores"),
-        (
-            "query,positive\na,b\nc,d\n",
-            {"long_document": "windows"},
-            "windows is for .*, choices. Received: embedding, ranking. Omit",
-        ),
     ],
 )
 def test_other_tables_and_flags_are_errors(tmp_path, train, flags, message):
@@ -288,6 +264,24 @@ def test_other_tables_and_flags_are_errors(tmp_path, train, flags, message):
             "best_metric=ndcg@10_8 must be .* mrr@10, ndcg@10, ndcg@10_6, ndcg",
         ),
         ({"temperature": 0.0}, "temperature=0.0 must be at least"),
+        ({"text_a_column": "q"}, "'q'"),
+        ({"bilstm_size": 3, "dev_share": 0.0}, "bilstm_size"),
+        ({"matryoshka": "8,32"}, "vectors, 32"),
+        ({"class_weights": "a=1"}, "class_w"),
+        ({"best_metric": "f1"}, "recall@1, r"),
+        ({"corpus_file": "c.txt"}, "c.txt must be an existing file"),
+        (
+            {"corpus_file": README, "dev_share": 0.0},
+            "README.md needs an evaluation. Add --dev_file",
+        ),
+        (
+            {"corpus_file": "c.csv"},
+            "c.csv must be a text file with a passage per line, not a table",
+        ),
+        (
+            {"long_document": "windows"},
+            "windows is for .*, choices. Received: embedding, ranking. Omit",
+        ),
     ],
 )
 def test_flags_that_do_not_fit_are_errors(tmp_path, flags, message):

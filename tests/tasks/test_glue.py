@@ -78,9 +78,7 @@ HEADERS = {
 
 
 @pytest.mark.parametrize("name", HEADERS)
-def test_skipped_first_line_that_looks_like_data_gives_a_warning(
-    tmp_path, caplog, name
-):
+def test_skipped_line_that_looks_like_data_is_a_warning(tmp_path, caplog, name):
     header, rows = HEADERS[name]
     path = tmp_path / "dev.tsv"
     path.write_text("\n".join([header, *rows]))

@@ -100,9 +100,7 @@ def test_vectors_of_equal_length_are_multilabel(tmp_path, cells, flags):
 ONE_HOT = [[1, 0], [0, 1], [1, 0]]
 
 
-def test_one_hot_vectors_are_classes_if_the_task_is_classification(
-    tmp_path, caplog
-):
+def test_one_hot_vectors_are_classes_in_classification(tmp_path, caplog):
     caplog.set_level("INFO", logger="absl")
     flags = [*CLASSIFICATION, "--dev_share=0"]
     task = make(tmp_path, flags, train=ONE_HOT)
@@ -338,9 +336,7 @@ def test_column_name_may_contain_a_comma(tmp_path):
     ],
 )
 @pytest.mark.usefixtures("without_learning")
-def test_model_is_evaluated_later_with_the_same_labels(
-    tmp_path, cells, flags, later
-):
+def test_model_is_evaluated_with_the_same_labels(tmp_path, cells, flags, later):
     labels = ["rude", "toxic", "insult"]
     (tmp_path / "labels").write_text("\n".join(labels))
     write(tmp_path, "vectors", BITS)

@@ -493,63 +493,68 @@ def test_balanced_weight_of_labels_without_examples_is_one(tmp_path, rare):
         assert task.class_weights(task.data.read("train")) == (1.0, 1.0)
 
 
+NUMBER, NER = "--task_type=regression", "--task_name=ner"
+
+
+def train_with(folder, flags):
+    """Trains on small files of all kinds; the development set has one class."""
+    labels = "12" if NUMBER in flags else "ab"
+    write(folder / "train.csv", rows_with(*labels))
+    write(folder / "dev.csv", rows_with(labels[0]))
+    write(folder / "two", "1\n2\n")
+    write(folder / "one", "1\n")
+    for split in ("train", "dev"):
+        write(folder / f"{split}.txt", "word O\n\nBonn B-LOC\n")
+    line = f"--data_dir={folder} --task_name=csv --do_train --do_eval {flags}"
+    run_classifier.main(tiny.parse(folder, "--max_seq_length=9", *line.split()))
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({"class_weights": "c=2"}, "must name labels .*: a, b. Received: 'c'"),
-        ({"class_weights": "a=2,a=3"}, "each once: .* Received: 'a'"),
-        ({"class_weights": "a=0"}, "weights above 0"),
-        ({"class_weights": "a=1e39"}, r"above 0 and below 1e\+30"),
-        ({"class_weights": "a=2,"}, "must be none, balanced, or"),
-        ({"class_weights": "Balanced"}, "must be none, balanced, or"),
-        ({"class_weights": "a=2=b"}, "must be none, balanced, or"),
+        ("--class_weights=c=2", "must name labels .*: a, b. Received: 'c'"),
+        ("--class_weights=a=2,a=3", "each once: .* Received: 'a'"),
+        ("--class_weights=a=0", "weights above 0"),
+        ("--class_weights=a=1e39", r"above 0 and below 1e\+30"),
+        ("--class_weights=a=2,", "must be none, balanced, or"),
+        ("--class_weights=Balanced", "must be none, balanced, or"),
+        ("--class_weights=a=2=b", "must be none, balanced, or"),
+        ("--label_file=one", "one must have at least two .* only '1'. Add"),
         (
-            {"class_weights": "balanced", "task_type": "regression"},
-            r"--class_weights=balanced is for classification, .*Omit",
-        ),
-        (
-            {"class_weights": "balanced", "task_name": "ner"},
-            r"--class_weights=balanced is for classification, .*Omit",
-        ),
-        (
-            {"label_smoothing": 0.1, "task_type": "regression"},
-            "--label_smoothing=0.1 is for .* Received: text, regression. Omit",
-        ),
-        (
-            {"weight_column": "text", "task_name": "ner"},
-            "--weight_column=text is for .* Received: tagging, tags. Omit it",
-        ),
-        ({"best_metric": "f1", "task_name": "ner"}, "--best_metric=f1 is for"),
-        ({"choices_column": "A,B"}, "--choices_column=A,B is for choices. Rec"),
-        ({"tag_column": 1}, "--tag_column=1 is for tags. Received: text, cl"),
-        (
-            {"label_file": "labels", "task_type": "regression"},
-            "--label_file=.* is for classification, multilabel, tags. Rec",
-        ),
-        ({"label_file": "one"}, "one must have at least two .* only '1'. Add"),
-        (
-            {"label_file": "one", "task_name": "ner"},
+            f"--label_file=one {NER}",
             "one must have at least two labels, .* only '1'. Add the others",
         ),
         # The development set has one class, so it has no ROC AUC.
-        ({"best_metric": "roc_auc"}, "one of accuracy, balanced_accuracy, mac"),
+        ("--best_metric=roc_auc", "one of accuracy, balanced_accuracy, mac"),
     ],
 )
-def test_weights_and_metrics_that_a_task_lacks_are_an_error(
-    tmp_path, flags, message
+def test_wrong_weights_labels_and_metrics_are_an_error(
+    tmp_path, monkeypatch, flags, message
 ):
-    labels = ["1", "2"] if "task_type" in flags else ["a", "b"]
-    write(tmp_path / "train.csv", rows_with(*labels))
-    write(tmp_path / "dev.csv", rows_with(labels[0]))
-    write(tmp_path / "labels", "1\n2\n")
-    write(tmp_path / "one", "1\n")
-    if name := flags.get("label_file"):
-        flags = {**flags, "label_file": str(tmp_path / name)}
-    for split in ("train", "dev"):
-        write(tmp_path / f"{split}.txt", "word O\n\nBonn B-LOC\n")
-    flags = {"task_name": "csv", "do_predict": False, **flags}
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=message):
-        run_classifier.main(tiny.options(tmp_path, **flags))
+        train_with(tmp_path, flags)
+
+
+@pytest.mark.parametrize(
+    ("flags", "names"),
+    [
+        (f"--class_weights=balanced {NUMBER}", "classification, .*Omit"),
+        (f"--class_weights=balanced {NER}", "classification, .*Omit"),
+        (f"--label_smoothing=0.1 {NUMBER}", ".*: text, regression. Omit"),
+        (f"--weight_column=text {NER}", ".* Received: tagging, tags. Omit it"),
+        (f"--best_metric=f1 {NER}", ""),
+        (f"--long_document=windows {NER}", ".* Received: tagging, tags"),
+        ("--choices_column=A,B", "choices. Rec"),
+        ("--tag_column=1", "tags. Received: text, cl"),
+        (f"--label_file=two {NUMBER}", "classification, multilabel, tags. Rec"),
+    ],
+)
+def test_flag_of_other_tasks_is_an_error(tmp_path, monkeypatch, flags, names):
+    monkeypatch.chdir(tmp_path)
+    message = f"{flags.split()[0]} is for {names}"
+    with pytest.raises(InputError, match=message):
+        train_with(tmp_path, flags)
 
 
 def test_weights_are_read_from_the_training_data_only(tmp_path):
@@ -575,9 +580,7 @@ def test_weights_are_read_from_the_training_data_only(tmp_path):
         ("0 1e-60 0", r"'weight' of .*train.csv' must have a weight above 0"),
     ],
 )
-def test_weight_that_is_negative_or_no_number_is_an_error(
-    tmp_path, cells, message
-):
+def test_negative_weight_or_no_number_is_an_error(tmp_path, cells, message):
     rows = [f"t{i},{'ab'[i % 2]},{c}\n" for i, c in enumerate(cells.split())]
     write(tmp_path / "train.csv", "".join(["text,label,weight\n", *rows]))
     with pytest.raises(InputError, match=message):
@@ -611,22 +614,18 @@ def test_rare_classes_are_compared_by_macro_f1(
 
 @pytest.mark.trains
 @pytest.mark.slow
-def test_examples_with_the_weight_zero_are_not_learned(tmp_path):
-    write_data(tmp_path, lambda text: "yes")
+def test_weights_of_examples_and_of_classes_decide_what_is_learned(tmp_path):
+    """A large class has examples without weight, a rare one a large weight."""
+    write_data(tmp_path, lambda text: "often")
     rows = [
-        {"text": text, "id": i, "label": label, "weight": weight}
-        for i, text in enumerate(tiny.texts(100, 0, longest=6))
-        for label, weight in (("no", 0), ("no", 0), ("yes", 1))
+        {"text": text, "id": i, "label": label, "weight": int(label != "never")}
+        for i, text in enumerate(tiny.texts(320, 0, longest=6))
+        for label in ("never", "rare" if text[0] == "?" else "often")
     ]
     write_jsonl(tmp_path / "train.jsonl", *rows)
-    output, _ = run(tmp_path, weight_column="weight", num_train_epochs=2.0)
-    assert {prediction for _, prediction in tiny.predictions(output)} == {"yes"}
-
-
-@pytest.mark.trains
-@pytest.mark.slow
-def test_large_weight_of_a_rare_class_makes_the_model_predict_it(tmp_path):
-    write_data(tmp_path, lambda text: "rare" if text[0] == "?" else "often")
-    output, _ = run(tmp_path, num_train_epochs=2.0, class_weights="rare=1e4")
+    flags = {"weight_column": "weight", "class_weights": "rare=1e4,never=1e4"}
+    output, _ = run(
+        tmp_path, num_train_epochs=2.0, train_batch_size=32, **flags
+    )
     predicted = {prediction for _, prediction in tiny.predictions(output)}
     assert predicted == {"rare"}

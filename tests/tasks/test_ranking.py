@@ -181,9 +181,7 @@ def test_reranker_learns_and_ranks_the_documents_of_a_query(trained):
 
 
 @pytest.mark.slow
-def test_ranking_needs_a_model_of_pairs_and_a_list_of_documents(
-    trained, tmp_path
-):
+def test_ranking_needs_a_model_of_pairs_and_documents(trained, tmp_path):
     predictor = Predictor.from_dir(trained[0], engine="tensorflow")
     for documents in ("good", {"good": 1}, None):
         with pytest.raises(InputError, match="`documents` must be a list"):

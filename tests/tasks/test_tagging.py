@@ -8,7 +8,7 @@ from support import tiny
 
 from official_bert import tasks
 from official_bert.errors import InputError
-from official_bert.tasks.conll import ConllData, Sentence
+from official_bert.tasks.conll import Sentence
 from official_bert.tasks.tagging import TaggingTask, Tags, Window, make_windows
 from official_bert.tasks.task import RowFeatures
 from official_bert.tokenization import FullTokenizer
@@ -184,22 +184,6 @@ def test_document_context_fills_the_sequence(
         pairs = zip(tokens, mask, strict=True)
         texts.append("".join(t.upper() if m else t for t, m in pairs))
     assert texts == expected
-
-
-def test_test_data_without_known_tags_is_predicted_but_not_evaluated(tmp_path):
-    for split in ("dev", "test"):
-        (tmp_path / f"{split}.txt").write_text("a DT\nb NN\n")
-    data = ConllData(str(tmp_path), labels=LABELS)
-    task = TaggingTask(labels=LABELS, data=data)
-    examples = task.data.read("test")
-    assert [s.tags for s in examples] == [None]
-    answers = [Tags(["O", "B-PER"], [0.5, 0.5])]
-    task.write_predictions(str(tmp_path), "test", examples, answers)
-    found = (tmp_path / "test_predictions.txt").read_text()
-    assert found == "a DT O\nb NN B-PER\n"
-    assert task.metrics(examples, answers) == {}
-    with pytest.raises(InputError, match=r"dev\.txt:1: "):
-        task.data.read("dev")
 
 
 @pytest.mark.parametrize(

@@ -116,9 +116,6 @@ def test_names_are_learned_and_predicted_without_the_training_data(folder):
 def test_flag_sets_the_document_context(folder):
     assert not tasks.get(options(folder)).document_context
     assert tasks.get(options(folder, document_context=True)).document_context
-    message = "--long_document=windows is for .* Received: tagging, tags"
-    with pytest.raises(InputError, match=message):
-        tasks.get(options(folder, long_document="windows"))
 
 
 def write_task_json(folder, **values):

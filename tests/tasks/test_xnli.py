@@ -110,9 +110,7 @@ def test_each_language_keeps_its_results_and_needs_only_files_in_use(folder):
     assert first.startswith("0\t")
 
 
-def test_skipped_first_line_that_looks_like_data_gives_a_warning(
-    folder, caplog
-):
+def test_skipped_line_that_looks_like_data_is_a_warning(folder, caplog):
     text = "a b\tc d\tneutral\ne f\tg h\tneutral\n"
     (folder / "multinli" / "multinli.train.zh.tsv").write_text(text)
     assert len(make(folder).data.read("train")) == 1

@@ -35,8 +35,11 @@ def parametrize(folders):
 
 
 @functools.cache
-def load(folder, tokenizers):
-    """Returns the recorded configuration and our features."""
+def load(folder, tokenizers, chunk):
+    """Returns the recorded configuration and our features.
+
+    `chunk` is `examples.CHUNK`, on which they depend.
+    """
     config = json.loads((folder / "config.json").read_text())
     questions = examples.read_examples(
         str(RECORDED / "data" / config["input"]),
@@ -74,7 +77,7 @@ def test_all_recordings_are_found(golden):
 def test_features_and_records_equal_the_original(
     folder, released_tokenizer, tmp_path
 ):
-    config, features = load(folder, released_tokenizer)
+    config, features = load(folder, released_tokenizer, examples.CHUNK)
     expected = list(recorded_texts.lines(folder / "examples.jsonl.gz"))
     assert expected == [*map(as_recorded, features.examples)]
     windows = features.windows
@@ -114,14 +117,10 @@ def original_spaces(monkeypatch):
         monkeypatch.setattr(examples, "CHUNK", examples.WORD)
         is_space = examples.SPACES.__contains__
         monkeypatch.setattr(decoding, "is_skipped", is_space)
-        clear()
-
-    def clear():
         decoding._normalize.cache_clear()
-        load.cache_clear()
 
     yield change
-    clear()
+    decoding._normalize.cache_clear()
 
 
 def is_like_the_original(text):
@@ -160,7 +159,7 @@ def test_predictions_equal_the_original(
 def decode(folder, tokenizers):
     """Returns examples and answers, without those that crash the original."""
     params = json.loads((folder / "params.json").read_text())
-    _, features = load(folder.parent, tokenizers)
+    _, features = load(folder.parent, tokenizers, examples.CHUNK)
     logits = np.load(folder / "logits.npz")
     options = [params[x] for x in decoding.DecodingOptions._fields]
     answers = decoding.decode(
