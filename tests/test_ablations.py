@@ -90,8 +90,8 @@ def test_without_next_sentences_all_other_weights_are_trained(inputs, tmp_path):
         is_same = np.array_equal(before[name], after[name])
         assert is_same == name.startswith(untrained), name
     # The checkpoint initializes a model with next sentence prediction.
-    checkpoint = str(tmp_path / "none" / "model.ckpt-4")
-    found = run(inputs, tmp_path / "next", "next", init_checkpoint=checkpoint)
+    flags = {"init_checkpoint": str(tmp_path / "none" / "model.ckpt-4")}
+    found = run(inputs, tmp_path / "next", "next", do_train=False, **flags)
     assert "next_sentence_loss" in found
 
 

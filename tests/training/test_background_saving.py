@@ -124,9 +124,8 @@ def test_checkpoint_is_completed_when_a_run_fails(state, tmp_path, writing):
 
 
 @pytest.mark.slow
-def test_training_continues_while_a_checkpoint_is_written(
-    tmp_path, writing, monkeypatch
-):
+@pytest.mark.usefixtures("without_learning")
+def test_training_continues_during_a_write(tmp_path, writing, monkeypatch):
     def write_event(name, value, step):
         writing.may_write.set()
 

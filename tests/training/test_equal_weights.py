@@ -102,7 +102,7 @@ def test_iterations_per_loop_changes_no_weights(folder, one_device, tmp_path):
     assert [e["global_step"] for e in history] == [4, 8, 12, 16, 20]
 
 
-@pytest.mark.bfloat16
+@pytest.mark.usefixtures("without_learning")
 def test_run_resumes_with_another_precision(folder, one_device, tmp_path):
     output = shutil.copytree(one_device, tmp_path / "out")
     scale = {"loss_scale/value", "loss_scale/finite_steps"}
