@@ -89,9 +89,7 @@ CHOICES = [[b, a, f"{b} the {a}"] for a, b in zip(A, B, strict=True)]
 
 def text_case(task_type, labels, *long_documents, **others):
     task = TYPES[task_type](
-        labels=labels,
-        long_documents=LongDocuments(*long_documents),
-        **others,
+        labels=labels, long_documents=LongDocuments(*long_documents), **others
     )
     return Case(task, {"text_a": A, "text_b": B})
 

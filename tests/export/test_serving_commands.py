@@ -95,9 +95,7 @@ def test_export_with_options_unlike_training_is_an_error(tmp_path, name, value):
         options(tmp_path, **{name: value})
 
 
-def test_added_token_that_cannot_be_exported_is_an_error_before_training(
-    tmp_path,
-):
+def test_added_token_that_cannot_be_exported_is_an_early_error(tmp_path):
     config = tmp_path / "tokenizer_config.json"
     config.write_text('{"added_tokens_decoder": {"5": {"content": "good"}}}')
     with pytest.raises(InputError, match=r"normalized=True.*--noexport_text"):

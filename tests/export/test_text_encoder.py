@@ -52,8 +52,7 @@ def assert_equal(found, wanted):
         np.testing.assert_array_equal(found[name], ids)
 
 
-@pytest.mark.parametrize("do_lower_case", [True, False])
-@pytest.mark.parametrize("length", [3, 12])
+@pytest.mark.parametrize(("do_lower_case", "length"), [(True, 3), (False, 12)])
 def test_ids_of_odd_texts_equal_those_of_encode(
     make_vocab, do_lower_case, length
 ):

@@ -315,9 +315,7 @@ def test_directory_or_link_is_replaced_when_complete(tmp_path, scheme, name):
 
 
 @pytest.mark.parametrize("failure", [OSError, KeyboardInterrupt])
-def test_directory_remains_if_replacing_it_fails(
-    tmp_path, monkeypatch, failure
-):
+def test_directory_stays_if_replacing_it_fails(tmp_path, monkeypatch, failure):
     path, replace = str(tmp_path / "a"), os.replace
     write_directory(path, "old")
 

@@ -129,9 +129,7 @@ def test_quotes_in_tsv_are_text_unless_they_are_consistent(
     assert ("tsv:3: column 0 (from 0) is not quoted" in caplog.text) == is_mixed
 
 
-def test_row_of_tsv_with_a_line_break_is_reported_with_its_likely_cause(
-    tmp_path,
-):
+def test_row_of_tsv_with_a_line_break_is_reported_with_its_cause(tmp_path):
     for text, message in [
         ("good\n film\t1\n", r":2: .* Received: 1\. A text with a tab or a"),
         ('5" pipe\t1\ngood\n film\t0\n', r":3: .* those on line 2 do not"),

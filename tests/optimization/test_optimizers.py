@@ -240,9 +240,7 @@ def test_frozen_weights_are_left_out(freeze, trained):
 @pytest.mark.parametrize(
     ("num_layers", "reset"), [(0, []), (2, [3, 4]), (11, [1, 2, 3, 4])]
 )
-def test_top_weights_are_those_of_the_top_layers_and_the_pooler(
-    num_layers, reset
-):
+def test_top_weights_are_those_of_top_layers_and_the_pooler(num_layers, reset):
     weights = [types.SimpleNamespace(path=path) for path in PATHS]
     found = layerwise.top_weights(weights, num_layers, 11)
     assert found == [PATHS[i] for i in reset]

@@ -218,15 +218,6 @@ def test_advice_on_dropped_text_was_not_followed_already(make, is_split):
 
 
 @pytest.mark.parametrize("num_workers", [0, 1])
-@pytest.mark.parametrize(("text", "warns"), [("A cat.", True), ("A.", False)])
-def test_text_of_unknown_words_is_a_warning(make, text, warns, num_workers):
-    text = "\n\n".join([f"{text}\n{text}\n"] * 2)
-    records = make(text, ["a", "."], num_workers=num_workers)
-    messages = [record.getMessage() for record in records]
-    assert any("tokens are [UNK]" in line for line in messages) == warns
-
-
-@pytest.mark.parametrize("num_workers", [0, 1])
 def test_most_frequent_unknown_words_are_named(make, num_workers):
     text = "a a\n\n" * 74 + "x\nC d e\nc d\nf c x d e\nx g\n"
     logged = " ".join(
@@ -275,9 +266,7 @@ def test_chinese_words_that_are_not_separated_are_an_error(make):
 
 
 @pytest.mark.parametrize("num_workers", [0, 1])
-def test_separated_chinese_words_are_masked_together(
-    make, tmp_path, num_workers
-):
+def test_chinese_words_are_masked_together(make, tmp_path, num_workers):
     text = "使用 语言 ， 模型  ai\u3000北京\n说\n\n北京 abc说\n"
     tokens = [*"使用语言，模型北京说", "ai", "abc"]
     flags = {"num_workers": num_workers, "nsp": "none", "dupe_factor": 40}

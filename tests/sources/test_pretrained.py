@@ -6,13 +6,13 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 
 import keras
 import numpy as np
 import pytest
 from support import ROOT, command_lines, conversions, hub_server
+from support.processes import started
 
 from official_bert import Embedder
 from official_bert.config import BertConfig
@@ -303,17 +303,12 @@ class Hub:
 
     def run(self, *arguments, **environment):
         self.server.requests.clear()
-        line = [sys.executable, *arguments]
-        with subprocess.Popen(
-            line,
-            env=os.environ | self.server.environment(self.folder) | environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as self.process:
+        env = os.environ | self.server.environment(self.folder) | environment
+        pipes = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+        with started(*arguments, env=env, **pipes) as self.process:
             streams = self.process.communicate()
         status = self.process.returncode
-        return subprocess.CompletedProcess(line, status, *streams)
+        return subprocess.CompletedProcess(arguments, status, *streams)
 
     def find(self, model, **environment):
         """Finds a model and downloads its weights; returns files or error."""

@@ -107,6 +107,7 @@ DECODER = {
     str(number): {"content": token, "special": False, "normalized": False}
     for token, number in OLD.items()
 }
+UNKNOWN = "[UNK] [UNK] [UNK]"
 SPECIAL_MAP = {"additional_special_tokens": ["[E1]", {"content": "<e2>"}]}
 
 
@@ -120,13 +121,11 @@ SPECIAL_MAP = {"additional_special_tokens": ["[E1]", {"content": "<e2>"}]}
         # Special tokens are case-sensitive in transformers 4.
         (
             {"added_tokens": OLD, "special_tokens_map": SPECIAL_MAP},
-            "[E1] bill [ [UNK] ] covid - 1 covid [UNK] <e2> b [UNK] [UNK] "
-            "[UNK]",
+            f"[E1] bill [ [UNK] ] covid - 1 covid [UNK] <e2> b {UNKNOWN}",
         ),
         (
             {"tokenizer_config": {"added_tokens_decoder": DECODER}},
-            "[E1] bill [ [UNK] ] co ##vid - 1 covid [UNK] <e2> b [UNK] [UNK] "
-            "[UNK]",
+            f"[E1] bill [ [UNK] ] co ##vid - 1 covid [UNK] <e2> b {UNKNOWN}",
         ),
     ],
 )
@@ -188,9 +187,7 @@ def test_flags_override_the_settings_of_the_files(folder):
         ("tokenizer_config", {"tokenizer_class": "TokenizersBackend"}, "class"),
     ],
 )
-def test_setting_that_changes_token_ids_is_an_error(
-    folder, name, content, message
-):
+def test_setting_that_changes_ids_is_an_error(folder, name, content, message):
     write_vocab(folder, VOCAB)
     add_file(folder, name, **content)
     with pytest.raises(InputError, match=f"hf.*{message}"):
@@ -198,40 +195,29 @@ def test_setting_that_changes_token_ids_is_an_error(
 
 
 @pytest.mark.parametrize(
-    ("change", "name"),
+    ("name", "value"),
     [
-        (lambda t: setattr(t, "model", models.BPE()), "model.type"),
-        (lambda t: setattr(t.model, "unk_token", "?"), "model.unk_token"),
-        (
-            lambda t: setattr(t.model, "continuing_subword_prefix", "@@"),
-            "model.continuing_subword_prefix",
-        ),
-        (
-            lambda t: setattr(t.model, "max_input_chars_per_word", 50),
-            "model.max_input_chars_per_word",
-        ),
-        (
-            lambda t: setattr(t, "normalizer", normalizers.Lowercase()),
-            "normalizer.type",
-        ),
-        (lambda t: setattr(t, "normalizer", None), "normalizer.type"),
-        (
-            lambda t: setattr(t.normalizer, "clean_text", False),
-            "normalizer.clean_text",
-        ),
-        (
-            lambda t: setattr(t, "pre_tokenizer", pre_tokenizers.Metaspace()),
-            "pre_tokenizer.type",
-        ),
+        ("model.type", models.BPE()),
+        ("model.unk_token", "?"),
+        ("model.continuing_subword_prefix", "@@"),
+        ("model.max_input_chars_per_word", 50),
+        ("normalizer.type", normalizers.Lowercase()),
+        ("normalizer.type", None),
+        ("normalizer.clean_text", False),
+        ("pre_tokenizer.type", pre_tokenizers.Metaspace()),
     ],
 )
-def test_tokenizer_json_of_another_tokenizer_is_an_error(folder, change, name):
+def test_tokenizer_json_of_another_tokenizer_is_an_error(folder, name, value):
     write_fast(folder, True, None, True, [])
     path = str(folder / "tokenizer.json")
     add_file(folder, "tokenizer_config", tokenizer_class="TokenizersBackend")
     tokenizer_files.read(str(folder))
     oracle = tokenizers.Tokenizer.from_file(path)
-    change(oracle)
+    part, setting = name.split(".")
+    if setting == "type":
+        setattr(oracle, part, value)
+    else:
+        setattr(getattr(oracle, part), setting, value)
     oracle.save(path)
     with pytest.raises(InputError, match=f"json: `{name}` must be"):
         tokenizer_files.read(str(folder))

@@ -123,11 +123,6 @@ def test_unusual_vocabulary_files_are_read_as_in_the_original(tmp_path, name):
     assert [[token, i] for i, token in inverse.items()] == expected
 
 
-def test_missing_vocabulary_file_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"absent\.txt"):
-        load_vocab(str(tmp_path / "absent.txt"))
-
-
 def test_tokens_and_ids_are_converted_to_each_other(make_vocab):
     vocab, tokens = {"[UNK]": 0, "a": 1}, {0: "[UNK]", 1: "a"}
     ids = tokenization.convert_tokens_to_ids(vocab, ["a", "[UNK]", "a"])
