@@ -27,7 +27,7 @@ ROWS = [
 ]
 ROWS[7]["review"] = None
 UNLABELLED = [*ROWS, {"review": "good film", "stars": float("nan")}]
-TAGGED = [{"review": text, "stars": ["x"]} for text in ("good", "fine")]
+TAGGED = [{"review": text, "stars": ["x", "y"]} for text in ("good", "fine")]
 COLUMNS = {name: [row[name] for row in ROWS] for name in ROWS[0]}
 FRAME = polars.DataFrame(COLUMNS)
 
