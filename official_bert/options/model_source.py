@@ -12,7 +12,12 @@ from official_bert.errors import InputError
 from official_bert.io import files
 from official_bert.options import checks, flags
 from official_bert.runs import file_names
-from official_bert.sources import pretrained, task_file, tokenizer_files
+from official_bert.sources import (
+    formats,
+    pretrained,
+    task_file,
+    tokenizer_files,
+)
 from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.sources.pretrained import ModelFiles
 from official_bert.sources.released_models import (
@@ -229,6 +234,7 @@ def require_finetuned(directory: str) -> None:
                 f"{directory}: must be a fine-tuned model, but has no "
                 f"task.json. {FOR_PRETRAINED} {FOR_ORIGINAL}"
             )
+        formats.require_readable(directory)
     for name in (file_names.TASK, file_names.VOCAB):
         _require_file(directory, name, "Fine-tuning writes it.")
     # Runs with third-party TF Hub modules have no bert_config.json.

@@ -44,15 +44,15 @@ def open_arrays(path: str, model_files: ModelFiles | None = None) -> Arrays:
     """Opens a model's weights, with the names and shapes of a TF1 checkpoint.
 
     `path` is a checkpoint prefix, or a directory in any format. `model_files`
-    is the model if it was read before. Raises `InputError` if it is damaged, or
-    not a BERT model.
+    is the model if it was read before; its config may be in another directory.
+    Raises `InputError` if it is damaged, or not a BERT model.
     """
     if not files.list_directory(path):
         arrays = tf1_weights.open_prefix(path)
         if tf1_files.OBJECT_GRAPH not in arrays.shapes:
             return arrays  # A TF1 checkpoint is read without its config.
     source = model_files.source if model_files else formats.find(path, path)
-    config = source.read_config()
+    config = model_files.config if model_files else source.read_config()
     return source.format.weights.open_arrays(path, config).to_tf1(config)
 
 

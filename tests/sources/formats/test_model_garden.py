@@ -1,3 +1,4 @@
+import dataclasses
 import pathlib
 
 import numpy as np
@@ -8,8 +9,10 @@ from support.conversions import VOCAB, arrays_of, convert, outputs, to_tf1
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
+from official_bert.inference.trained_models import load_encoder
 from official_bert.sources import formats
 from official_bert.sources.formats.tf1 import checkpoint as tf1
+from official_bert.sources.pretrained import ModelFiles
 from tools.golden.transformers_process import SIZES
 
 GOLDEN = pathlib.Path(__file__).parents[2] / "golden" / "model_garden"
@@ -50,6 +53,21 @@ def test_model_has_equal_outputs_here(config_file, capsys, name, first, second):
     for values, key in zip(found, (first, second), strict=True):
         expected = recorded[f"{name}/{key}"]
         np.testing.assert_allclose(values, expected, rtol=0, atol=1e-5)
+
+
+def test_weights_are_loaded_with_a_config_in_another_directory(config_file):
+    vocab = write_vocab(config_file.parent, VOCAB)
+    files = ModelFiles(str(config_file), vocab, str(GOLDEN / NAME))
+    bert = load_encoder(files).bert
+    inputs = conversions.batch()
+    del inputs["masked_lm_positions"]
+    expected = np.load(GOLDEN / "outputs.npz")[f"{NAME}/sequence_output"]
+    found = bert(**inputs).sequence_output
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    conversions.change_json(config_file, num_hidden_layers=1)
+    files = dataclasses.replace(files)  # Files are read once.
+    with pytest.raises(InputError, match="unused: encoder/_transformer_lay"):
+        load_encoder(files)
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,9 @@ _DATA = ".data-00000-of-00001"
 
 # Names in the checkpoint of a training run that are not weights.
 OPTIMIZER_STATE = r"/(adam|lamb)_[mv]$|^global_step$|^loss_scale/"
-# Matches all names except weights of the encoder: `bert/...`, or `bert....` if
-# an array in a Hugging Face file has no counterpart.
-NOT_BERT = rf"^(?!bert[/.])|{OPTIMIZER_STATE}"
+# Matches all names except weights of the encoder: `bert/...`, and the names of
+# layers without a counterpart in Hugging Face and Model Garden files.
+NOT_BERT = rf"^(?!bert[/.]|.*\b_transformer_layers/)|{OPTIMIZER_STATE}"
 
 # TensorFlow's reader raises one of these for damaged files.
 _UNREADABLE = (tf.errors.OpError, ValueError, RuntimeError, IndexError)
