@@ -17,7 +17,7 @@ from benchmarks.step import machine
 from official_bert import tasks
 from official_bert.commands import run_classifier
 from official_bert.export import engine_models
-from official_bert.export.quantization import BATCH_SIZE, Comparison
+from official_bert.export.quantization import BATCH_SIZE, Quantization
 from official_bert.inference.forward import Forward
 from official_bert.inference.openvino_engine import OpenVinoEngine
 from official_bert.inference.trained_models import load_finetuned
@@ -58,7 +58,7 @@ def compare(directory: str) -> None:
     """Prints the rows of a run."""
     finetuned, examples = load_finetuned(directory), read_examples(directory)
     task, name = finetuned.task, os.path.basename(os.path.normpath(directory))
-    comparison = Comparison(finetuned, examples)
+    comparison = Quantization(finetuned, examples)
     with tempfile.TemporaryDirectory() as folder:
         engine_models.write_finetuned(finetuned, folder)
         engines: dict[str, Engine] = {

@@ -42,7 +42,7 @@ def one_by_one(options: ExtractFeatures) -> None:
     rows = [
         row
         for row, _ in feature_extraction.text_rows(
-            lines, extractor.tokenizer, length
+            lines, extractor.tokenizer, length, extractor.settings
         )
     ]
     with files.writing(options.output_file) as file:

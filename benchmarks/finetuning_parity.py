@@ -39,6 +39,7 @@ from official_bert.inputs.records import RecordFiles
 from official_bert.io import files, json_files
 from official_bert.modeling.finetuning_models import build_model
 from official_bert.optimization.schedules import LinearWarmupDecay
+from official_bert.options import RunSquad
 from official_bert.sources import heads, pretrained
 from official_bert.tasks import glue, record_files
 from official_bert.tasks.conll import ConllData
@@ -196,8 +197,9 @@ def percent(name: str, results: dict[str, float]) -> float:
 def make_task(name: str, arguments: Any, scratch: str) -> Any:
     directory = os.path.join(arguments.data_dir, TASKS[name].directory)
     if name == "SQuAD":
-        data = SquadData(*squad_files(arguments, scratch))
-        return SquadTask(data=data, doc_stride=STRIDE)
+        train_file, dev_file = squad_files(arguments, scratch)
+        options = RunSquad(train_file=train_file, predict_file=dev_file)
+        return SquadTask(data=SquadData(options), doc_stride=STRIDE)
     if name == "POS":
         tags = ConllData(directory, tag_column=TASKS[name].flags["tag_column"])
         tags = dataclasses.replace(tags, labels=tags.training_labels())

@@ -43,7 +43,7 @@ def main(options: RunClassifier) -> str:
             from official_bert.inference import trained_models
 
         finetuned = trained_models.load_finetuned(options.output_dir)
-        serving.export_run(finetuned, options, task)
+        serving.export(finetuned, options, task)
     return directory
 
 

@@ -37,4 +37,4 @@ def main(options: RunSquad) -> None:
     if options.do_export:
         trained = trained_models.load_finetuned(options.output_dir)
         exported = squad_task.with_decoding_options(trained.task, options)
-        serving.export_run(trained._replace(task=exported), options, task)
+        serving.export(trained._replace(task=exported), options, task)

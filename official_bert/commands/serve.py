@@ -22,5 +22,4 @@ def main(options: Serve) -> None:
     options = options.resolve()
     from official_bert.inference import server
 
-    options.download_weights()
     server.run(options)

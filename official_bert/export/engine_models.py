@@ -16,7 +16,7 @@ The inputs are features of any batch size and length, int32 [B, S]: `input_ids`,
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -71,7 +71,7 @@ def write_finetuned(
     _, model, tokenizer, _ = finetuned
     description = _describe(model, tokenizer, finetuned.to_json())
     quantize = quantization and functools.partial(
-        quantize_openvino, finetuned=finetuned, quantization=quantization
+        quantize_openvino, quantization=quantization
     )
     return _write(model, description, directory, quantize=quantize)
 
@@ -147,24 +147,21 @@ def _write(
     The comparison is on random tokens. An interrupted call changes nothing.
     Raises `InputError` if the directory cannot be written.
     """
-    shapes = {name: [None, None] for name in text_schema(0)}
+    names, shape = [*text_schema(0)], [None, None]
     task, scale = description.task, None
     if task is not None:
         if task["kind"] == "choice":
-            shapes = {name: [None, None, None] for name in shapes}
+            shape = [None, None, None]
         deviation = task.pop("target_deviation", 1.0)
         scale = (deviation, task.pop("target_mean", 0.0))
     elif isinstance(model, PretrainingModel):
-        shapes["masked_lm_positions"] = [None, None]
-    names = list(shapes)
+        names.append("masked_lm_positions")
+    specs = [tf.TensorSpec(shape, tf.int32, name) for name in names]
     function = tf.function(
         lambda *values: _outputs(
             model, dict(zip(names, values, strict=True)), scale, has_pooler
         ),
-        input_signature=[
-            tf.TensorSpec(shape, tf.int32, name)
-            for name, shape in shapes.items()
-        ],
+        input_signature=specs,
         autograph=False,
     )
     with files.replacing_directory(directory) as new:
@@ -172,7 +169,7 @@ def _write(
         write_network(function, new)
         make_new_engine = functools.partial(make_engine, new)
         gap = largest_difference(
-            function, make_new_engine, shapes, description.config
+            function, make_new_engine, specs, description.config
         )
         if quantize:
             quantize(new)
@@ -216,18 +213,15 @@ _TARGETS = {
 
 
 def largest_difference(
-    function: Any,
+    function: Callable[..., Tensors],
     make_engine: Callable[[list[str]], Engine],
-    shapes: dict[str, Any],
+    inputs: Sequence[tf.TensorSpec],
     config: BertConfig,
 ) -> float:
-    """Returns the largest difference of an engine from a function.
+    """Returns how far an engine's outputs differ from those of a function.
 
-    Args:
-        function: Maps inputs to {name of an output: Tensor}.
-        make_engine: Makes the engine for the names of its outputs.
-        shapes: {name of an input: its shape}; None: any size.
-        config: The limits of random inputs.
+    The inputs are random tokens. `make_engine` returns the engine for the names
+    of the outputs.
     """
     length = min(config.max_position_embeddings, 32)
     random = np.random.RandomState(0)
@@ -237,10 +231,10 @@ def largest_difference(
         "masked_lm_positions": length,
     }
     batch = {}
-    for name, shape in shapes.items():
-        size = (*(axis or 2 for axis in shape[:-1]), length)
-        values = random.randint(0, num_values.get(name, 1), size, np.int32)
-        batch[name] = values
+    for spec in inputs:
+        shape = [*(size or 2 for size in spec.shape[:-1]), length]
+        limit = num_values.get(spec.name, 1)
+        batch[spec.name] = random.randint(0, limit, shape, np.int32)
     batch["input_mask"][...] = np.arange(length) < 3 * length // 4
     expected = function(*map(tf.constant, batch.values()))
     engine = make_engine(list(expected))

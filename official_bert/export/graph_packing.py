@@ -8,14 +8,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from official_bert.inputs.text_inputs import SpecialIds
 from official_bert.tasks.documents import LongDocuments
 
 
 def pack(
     segments: Sequence[tf.RaggedTensor],
     seq_length: int | tf.Tensor,
-    special_ids: SpecialIds,
+    special_ids: tuple[int, int],
     padding_id: int = 0,
     *,
     ends_empty: bool = True,

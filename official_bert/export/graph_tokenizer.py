@@ -97,11 +97,7 @@ class GraphTokenizer:
 
     def tokenize_words(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Returns token ids by word, int32 [B, (words), (tokens)]."""
-        if self._added:
-            return self.tokenize_words_with_offsets(texts)[0]
-        words = self.split(decode(texts))
-        tokens = self._wordpiece.tokenize(words.texts)
-        return _by_text(self._with_ids(tokens), words, texts)
+        return self.tokenize_words_with_offsets(texts)[0]
 
     def tokenize_words_with_offsets(
         self, texts: tf.Tensor

@@ -42,28 +42,22 @@ _MAX_LOSS = 0.005
 
 
 class Quantization(NamedTuple):
-    """How an export is quantized, and the data for that.
+    """How an export is quantized, and a table of what this costs.
+
+    Exports for regression return numbers in the units of the data. In the
+    table, their scale is undone twice, which does not change correlations.
 
     Attributes:
-        kind: "float16" or "dynamic" for TensorFlow Lite, "int8" for OpenVINO.
+        finetuned: The model in float32, for its task and tokenizer.
         examples: The development set.
+        kind: "float16" or "dynamic" for TensorFlow Lite, "int8" for OpenVINO.
         records: The file of the training records; only for int8.
     """
 
-    kind: str
+    finetuned: FinetunedModel
     examples: Examples
+    kind: str = ""
     records: str = ""
-
-
-class Comparison(NamedTuple):
-    """Compares engines that run models of one task.
-
-    Exports for regression return numbers in the units of the data. Here, their
-    scale is undone twice, which does not change correlations.
-    """
-
-    finetuned: FinetunedModel  # Its model is not used.
-    examples: Examples
 
     def print_header(self) -> None:
         """Prints the header of the table."""
@@ -118,24 +112,21 @@ class Comparison(NamedTuple):
         return answers, seconds
 
 
-def quantize_openvino(
-    directory: str, finetuned: FinetunedModel, quantization: Quantization
-) -> None:
+def quantize_openvino(directory: str, quantization: Quantization) -> None:
     """Replaces the model in a directory by one in int8; prints a comparison.
 
     The operands of its matrix products are int8. The directory has no other
     files.
     """
-    comparison = Comparison(finetuned, quantization.examples)
 
     def measure(name: str, folder: str) -> float:
         size = files.directory_size(folder)
         engine = OpenVinoEngine(folder, ["logits"])
-        return comparison.print_row(name, size, engine)
+        return quantization.print_row(name, size, engine)
 
-    comparison.print_header()
+    quantization.print_header()
     exact = measure("float32", directory)
-    batches = list(_calibration_batches(quantization.records, finetuned))
+    batches = list(_calibration_batches(quantization))
     with tempfile.TemporaryDirectory(dir=directory) as new:
         for name, alpha in _SMOOTHING.items():
             folder = os.path.join(new, name)
@@ -182,9 +173,10 @@ def write_int8(
 
 
 def _calibration_batches(
-    path: str, finetuned: FinetunedModel
+    quantization: Quantization,
 ) -> Iterator[dict[str, Any]]:
     """Yields evenly spaced training records, each a batch without padding."""
+    path, finetuned = quantization.records, quantization.finetuned
     schema = finetuned.task.schema(finetuned.max_seq_length)
     vocab_size = len(finetuned.tokenizer.vocab)
     records.check_files(RecordFiles([path], schema), vocab_size)

@@ -1,7 +1,7 @@
 """Writes SavedModels that contain additional files."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -45,3 +45,12 @@ def tokenizer_config(tokenizer: FullTokenizer) -> dict[str, bytes]:
 def signature(call: Callable[..., Any], *inputs: tf.TensorSpec) -> Any:
     """Returns a function to save, whose arguments are the named inputs."""
     return tf.function(call, input_signature=inputs, autograph=False)
+
+
+def callable_object(
+    call: Callable[..., Any], inputs: Sequence[tf.TensorSpec] | None = None
+) -> Any:
+    """Returns an object to save, which is callable and can have attributes."""
+    saved = tf.train.Checkpoint()  # A tf.Module would lose its `variables`.
+    saved.__call__ = tf.function(call, input_signature=inputs, autograph=False)
+    return saved

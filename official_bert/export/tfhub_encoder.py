@@ -131,12 +131,10 @@ def _trainable(
     call: Any, input_names: Iterable[str], weights: Iterable[Any]
 ) -> Any:
     """Returns a callable to save, which still has its weights when loaded."""
-    # A tf.Module would lose its `variables`.
-    saved = tf.train.Checkpoint()
+    saved = saved_model.callable_object(call)
     saved.variables = [weight.value for weight in weights]
     saved.trainable_variables = [weight.value for weight in weights]
     saved.regularization_losses = []
-    saved.__call__ = tf.function(call, autograph=False)
     inputs = {name: _ids(name) for name in input_names}
     for training in (False, True):
         saved.__call__.get_concrete_function(inputs, training=training)

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from official_bert.export import graph_packing, saved_model
 from official_bert.export.graph_tokenizer import GraphTokenizer
+from official_bert.export.saved_model import callable_object
 from official_bert.inputs import text_inputs
 from official_bert.tokenization import FullTokenizer, num_tokens
 
@@ -68,18 +69,20 @@ def _make_module(tokenizer: GraphTokenizer, seq_length: int) -> Any:
         if token in vocab
     }
     published["vocab_size"] = num_tokens(vocab)
-    special = _callable(
+    special = callable_object(
         lambda: {name: tf.constant(i) for name, i in published.items()}, []
     )
     texts = [tf.TensorSpec([None], tf.string, name="sentences")]
-    module = _callable(lambda texts: pack([tokenizer.tokenize(texts)]), texts)
-    module.tokenize = _callable(tokenizer.tokenize_words, texts)
+    module = callable_object(
+        lambda texts: pack([tokenizer.tokenize(texts)]), texts
+    )
+    module.tokenize = callable_object(tokenizer.tokenize_words, texts)
     module.tokenize.get_special_tokens_dict = special
-    module.tokenize_with_offsets = _callable(
+    module.tokenize_with_offsets = callable_object(
         tokenizer.tokenize_words_with_offsets, texts
     )
     module.tokenize_with_offsets.get_special_tokens_dict = special
-    module.bert_pack_inputs = _callable(pack)
+    module.bert_pack_inputs = callable_object(pack)
     length = tf.TensorSpec([], tf.int32, name="seq_length")
     for num_segments in (1, 2):
         for rank in (2, 3):
@@ -88,12 +91,3 @@ def _make_module(tokenizer: GraphTokenizer, seq_length: int) -> Any:
                 [spec] * num_segments, seq_length=length
             )
     return module
-
-
-def _callable(call: Any, signature: list[tf.TensorSpec] | None = None) -> Any:
-    """Returns an object to save, which is callable and can have attributes."""
-    saved = tf.train.Checkpoint()  # A tf.Module would lose its `variables`.
-    saved.__call__ = tf.function(
-        call, input_signature=signature, autograph=False
-    )
-    return saved

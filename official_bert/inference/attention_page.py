@@ -53,9 +53,8 @@ def compute(
     max_tokens = int((_MAX_PROBABILITIES / num_heads) ** 0.5)
     if num_tokens > max_tokens:
         raise InputError(
-            f"{where}: {num_tokens} tokens exceed the {max_tokens} that a "
-            f"page can show for a model with {num_heads} heads. Shorten the "
-            "text."
+            f"{where}: {num_tokens} tokens exceed the {max_tokens} that a page "
+            f"can show for a model with {num_heads} heads. Shorten the text."
         )
     features, output = model.run(ids_a, ids_b, return_attention=True)
     tokens = model.tokenizer.convert_ids_to_tokens(features["input_ids"])

@@ -14,6 +14,7 @@ from official_bert.errors import InputError
 from official_bert.inference.trained_models import LoadedBert
 from official_bert.io import files, progress
 from official_bert.options import VisualizeAttention
+from official_bert.tasks.sentence_vectors import normalize
 
 # More rows do not fit on a screen.
 _MAX_CONTEXTS = 60
@@ -98,8 +99,7 @@ def compare(model: LoadedBert, contexts: list[Context]) -> np.ndarray:
     """
     bar = progress.bar(contexts, description="Reading", unit=" sentences")
     vectors = np.stack([_word_vectors(model, c) for c in bar], axis=1)
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    units = vectors / np.maximum(lengths, np.finfo(np.float64).tiny)
+    units = normalize(vectors)
     products = units @ np.swapaxes(units, -1, -2)
     return np.clip(products, -1.0, 1.0).astype(np.float32)
 

@@ -11,11 +11,13 @@ from absl import logging
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, require_count
-from official_bert.inference.feature_extraction import map_rows, text_rows
+from official_bert.inference.feature_extraction import text_rows
 from official_bert.inputs import text_inputs
 from official_bert.io import progress
+from official_bert.options.engine import EngineOptions
 from official_bert.sources import pretrained
 from official_bert.sources.embedding_settings import EmbeddingSettings
+from official_bert.tasks import engines
 from official_bert.tasks.documents import warn_of_truncation
 from official_bert.tasks.engines import Engine
 from official_bert.tasks.sentence_vectors import (
@@ -115,7 +117,7 @@ class Embedder:
             model_files,
             settings,
             [config.num_hidden_layers - 1],
-            engine_choice.EngineChoice(engine, precision),
+            EngineOptions(engine=engine, precision=precision),
         )
         return cls(loaded, tokenizer, settings, config)
 
@@ -164,7 +166,7 @@ class Embedder:
         ) as bar:
             while chunk := list(itertools.islice(rows, _CHUNK)):
                 features = [row for row, _ in chunk]
-                found = map_rows(
+                found = engines.run_rows(
                     self._engine, features, batch_size, self._finish
                 )
                 vectors[start : start + len(chunk)] = found
@@ -177,8 +179,9 @@ class Embedder:
             warn_of_truncation(number, self.max_seq_length, "")
         return vectors
 
-    def _finish(self, layers: Sequence[Any], mask: np.ndarray) -> np.ndarray:
-        return self._pool(layers[0], mask)
+    def _finish(self, outputs: Sequence[np.ndarray], batch: Any) -> np.ndarray:
+        [vectors] = engines.require_finite(outputs)
+        return self._pool(vectors, batch["input_mask"])
 
     def similarity(self, a: np.ndarray, b: np.ndarray) -> Vectors:
         """Returns the similarities of vectors [N, D] and [M, D], [N, M].

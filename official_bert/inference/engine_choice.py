@@ -13,147 +13,145 @@ import atexit
 import os
 import tempfile
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from absl import logging
 
 from official_bert import tasks
-from official_bert.config import BertConfig
 from official_bert.errors import InputError, missing_package
 from official_bert.inference import openvino_engine
 from official_bert.inference.masked_lm import MASK
 from official_bert.inference.openvino_engine import OpenVinoEngine
-from official_bert.inputs.schemas import text_schema
 from official_bert.io import files
 from official_bert.options import cli
 from official_bert.options.engine import EngineOptions
 from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
-from official_bert.sources import checkpoint_paths, task_file
+from official_bert.sources import checkpoint_paths, formats, task_file
 from official_bert.sources.embedding_settings import EmbeddingSettings
+from official_bert.sources.formats.huggingface import files as huggingface_files
+from official_bert.sources.formats.huggingface import sentence_transformers
 from official_bert.sources.pretrained import ModelFiles, run_files
 from official_bert.tasks.engines import Engine
 from official_bert.tasks.task import FinetunedModel
 from official_bert.tokenization import Tokenizer
 
-
-class EngineChoice(NamedTuple):
-    """The values of `--engine`, `--precision` and `--explain`."""
-
-    engine: str = "auto"  # "auto", "tensorflow" or "openvino".
-    precision: str = "auto"  # "auto", "float32" or "bfloat16".
-    explain: str | None = None
-
-
-class PretrainedConfig(NamedTuple):
-    """Takes the place of the Keras model if OpenVINO runs it."""
-
-    config: BertConfig
+# Files on which the answers of a model depend, besides weights of other formats
+# than TF1. An index has the checksums of its weights.
+_FILES = (
+    f"*{file_names.INDEX}",
+    *(file_names.OPENVINO, "model.bin", huggingface_files.CONFIG),
+)
 
 
 def load_finetuned(
     model_files: ModelFiles,
-    choice: EngineChoice,
+    choice: EngineOptions,
     run_directory: str | None = None,
+    explain: str | None = None,
 ) -> tuple[FinetunedModel, Engine | None]:
     """Loads the model of a run or, without a directory, one of transformers.
 
     The engine is None for TensorFlow; for OpenVINO, the model is None.
     """
+    if explain == "integrated_gradients":
+        is_export = openvino_engine.is_export(model_files.init_checkpoint)
+        if is_export or choice.engine == "openvino":
+            raise InputError(
+                f"--explain={explain} needs TensorFlow, and a checkpoint. With "
+                "OpenVINO, use --explain=occlusion."
+            )
+        choice = EngineOptions(engine="tensorflow", precision=choice.precision)
 
     def load() -> FinetunedModel:
-        if run_directory:
-            return _trained_models().load_finetuned(run_directory, model_files)
-        return _trained_models().load_huggingface(model_files)
+        trained_models = _import_trained_models(model_files)
+        return trained_models.load_finetuned(run_directory, model_files)
 
-    directory = _find(model_files, "finetuned", choice, load)
-    if directory is None:
-        return load(), None
-    engine = OpenVinoEngine(directory, ["logits"], choice.precision)
+    loaded, engine = _load(model_files, "finetuned", ["logits"], choice, load)
+    if engine is None:
+        return loaded, None
+    directory = engine.directory
     task, length = tasks.load(task_file.read(directory), directory)
     tokenizer = _load_tokenizer(run_files(directory))
     return FinetunedModel(task, None, tokenizer, length), engine
 
 
 def load_masked_lm(
-    model_files: ModelFiles, choice: EngineChoice
+    model_files: ModelFiles, choice: EngineOptions
 ) -> tuple[Any, Tokenizer, Engine | None]:
     """Loads a pre-trained model and a tokenizer that keeps [MASK] whole.
 
-    The engine is None for TensorFlow. For OpenVINO, the model has only a
-    config.
+    The engine is None for TensorFlow. For OpenVINO, `model_files` take the
+    place of the model, of which only the config is used.
     """
 
     def load() -> tuple[Any, Tokenizer]:
-        return _trained_models().load_masked_lm(model_files)
+        return _import_trained_models(model_files).load_masked_lm(model_files)
 
-    directory = _find(model_files, "masked_lm", choice, load)
-    if directory is None:
-        return *load(), None
-    engine = OpenVinoEngine(directory, ["masked_lm_logits"], choice.precision)
-    model = PretrainedConfig(model_files.config)
-    return model, _load_tokenizer(model_files, (MASK,)), engine
-
-
-def load_encoder(
-    model_files: ModelFiles, layers: Sequence[int], choice: EngineChoice
-) -> tuple[Engine, Tokenizer]:
-    """Loads BERT without heads; the engine computes layers [B, S, H].
-
-    `layers` counts from 0.
-    """
-
-    def load() -> Any:
-        return _trained_models().load_encoder(model_files)
-
-    directory = _find(model_files, "encoder", choice, load)
-    if directory is None:
-        bert, tokenizer, _ = load()
-        return _keras_layers(bert, layers), tokenizer
-    names = list(map(openvino_engine.layer_name, layers))
-    engine = OpenVinoEngine(directory, names, choice.precision)
-    return engine, _load_tokenizer(model_files)
+    outputs = ["masked_lm_logits"]
+    loaded, engine = _load(model_files, "masked_lm", outputs, choice, load)
+    if engine is None:
+        model, tokenizer = loaded
+        return model, tokenizer, None
+    return model_files, _load_tokenizer(model_files, (MASK,)), engine
 
 
 def load_embedder(
     model_files: ModelFiles,
     settings: EmbeddingSettings,
     layers: Sequence[int],
-    choice: EngineChoice,
+    choice: EngineOptions,
 ) -> tuple[Engine, Tokenizer]:
     """Loads what `SentencePooling` turns into vectors of texts.
 
-    This is an encoder or, with `in_model`, a fine-tuned model.
+    This is BERT without heads, whose engine computes layers [B, S, H], counted
+    from 0. With `in_model`, it is a fine-tuned model.
     """
-    if not settings.in_model:
-        return load_encoder(model_files, layers, choice)
-    task = checkpoint_paths.beside(model_files.init_checkpoint, file_names.TASK)
-    assert task
-    (_, model, tokenizer, _), engine = load_finetuned(
-        model_files, choice, os.path.dirname(task)
-    )
-    if engine is None:
-        from official_bert.inference import keras_engine
+    if settings.in_model:
+        checkpoint = model_files.init_checkpoint
+        task = checkpoint_paths.beside(checkpoint, file_names.TASK)
+        assert task
+        (_, model, tokenizer, _), engine = load_finetuned(
+            model_files, choice, os.path.dirname(task)
+        )
+        return engine or make_keras_engine(lambda x: [model(x)]), tokenizer
 
-        engine = keras_engine.make(lambda x: [model(x)], text_schema(0))
-    return engine, tokenizer
+    def load() -> Any:
+        return _import_trained_models(model_files).load_encoder(model_files)
+
+    outputs = list(map(openvino_engine.layer_name, layers))
+    loaded, engine = _load(model_files, "encoder", outputs, choice, load)
+    if engine:
+        return engine, _load_tokenizer(model_files)
+    bert, tokenizer, _ = loaded
+
+    def run(batch: dict[str, Any]) -> list[Any]:
+        vectors = bert(**batch).encoder_outputs
+        return [vectors[number] for number in layers]
+
+    return make_keras_engine(run), tokenizer
 
 
-def _trained_models() -> Any:
+def make_keras_engine(
+    function: Callable[[dict[str, Any]], list[Any]],
+) -> Engine:
+    """Imports TensorFlow; see `keras_engine.make`."""
+    from official_bert.inference import keras_engine
+
+    return keras_engine.make(function)
+
+
+def _import_trained_models(model_files: ModelFiles) -> Any:
+    """Raises `InputError` without TensorFlow, which reads checkpoints."""
+    if problem := missing_package("tensorflow"):
+        raise InputError(
+            f"{model_files.init_checkpoint}: a checkpoint {problem} Without "
+            "it, use a model that --export_openvino wrote."
+        )
     with cli.quiet_imports():
         from official_bert.inference import trained_models
 
     return trained_models
-
-
-def _keras_layers(bert: Any, layers: Sequence[int]) -> Engine:
-    from official_bert.inference import keras_engine
-
-    def run(batch: dict[str, Any]) -> list[Any]:
-        outputs = bert(**batch).encoder_outputs
-        return [outputs[number] for number in layers]
-
-    return keras_engine.make(run, text_schema(0))
 
 
 def _load_tokenizer(
@@ -166,64 +164,41 @@ def _load_tokenizer(
     return tokenizer
 
 
-def _find(
+def _load(
     model_files: ModelFiles,
     kind: str,
-    choice: EngineChoice,
+    outputs: Sequence[str],
+    choice: EngineOptions,
     load: Callable[[], Any],
-) -> str | None:
-    """Returns the directory of the model for OpenVINO; None for TensorFlow.
+) -> tuple[Any, OpenVinoEngine | None]:
+    """Returns what `load` returns, for TensorFlow, or an engine of OpenVINO.
 
-    `load` returns the Keras model, to convert it, as in `trained_models`.
+    `load` returns the Keras model, also to convert it, as in `trained_models`.
     Raises `InputError` if the choice does not fit the model.
     """
     directory = _find_export(model_files, kind, choice, load)
     if directory:
         precision = choice.precision.replace("auto", "float32")
         logging.info(f"Engine: OpenVINO, {precision}: {directory}")
-        return directory
+        return None, OpenVinoEngine(directory, outputs, choice.precision)
     if choice.precision == "bfloat16":
         raise InputError(
             "--precision=bfloat16 needs OpenVINO. Add --engine=openvino."
         )
-    _require_tensorflow(model_files)
     logging.info("Engine: TensorFlow")
-    return None
-
-
-def _require_tensorflow(model_files: ModelFiles) -> None:
-    if problem := missing_package("tensorflow"):
-        raise InputError(
-            f"{model_files.init_checkpoint}: a checkpoint {problem} Without "
-            "it, use a model that --export_openvino wrote."
-        )
+    return load(), None
 
 
 def _find_export(
     model_files: ModelFiles,
     kind: str,
-    choice: EngineChoice,
+    choice: EngineOptions,
     load: Callable[[], Any],
 ) -> str | None:
-    engine = choice.engine
-    fields = EngineOptions.fields()
-    for name in ("engine", "precision"):
-        choices, value = fields[name].metadata["choices"], getattr(choice, name)
-        if value not in choices:
-            raise InputError(
-                f"`{name}` must be {' or '.join(choices)}. Received: {value!r}."
-            )
-    checkpoint = model_files.init_checkpoint
+    """Returns the directory of the model for OpenVINO; None for TensorFlow."""
+    engine, checkpoint = choice.engine, model_files.init_checkpoint
     problem = missing_package("openvino")
-    is_export = openvino_engine.is_export(checkpoint)
-    if choice.explain == "integrated_gradients":
-        if is_export or engine == "openvino":
-            raise InputError(
-                f"--explain={choice.explain} needs TensorFlow, and a "
-                "checkpoint. With OpenVINO, use --explain=occlusion."
-            )
-        return None
-    if is_export:
+    if openvino_engine.is_export(checkpoint):
         if engine == "tensorflow":
             raise InputError(
                 f"--engine=tensorflow: {checkpoint} is an OpenVINO model, "
@@ -236,9 +211,7 @@ def _find_export(
         return None
     if problem:
         raise InputError(f"--engine=openvino {problem}")
-    directory = checkpoint
-    if not files.list_directory(checkpoint):
-        directory = os.path.dirname(checkpoint)
+    directory = checkpoint_paths.directory(checkpoint)
     kept = os.path.join(directory, file_names.CONVERTED, kind)
     source = _describe_source(model_files, directory)
     path = os.path.join(kept, file_names.SOURCE)
@@ -247,7 +220,6 @@ def _find_export(
         return kept
     if engine == "auto":
         return None
-    _require_tensorflow(model_files)
     return _convert(load, kind, source, kept if _can_keep(directory) else None)
 
 
@@ -267,10 +239,10 @@ def _convert(
         )
     else:
         logging.info(f"Converting the model; it is kept in {kept}")
-    files.make_directory(os.path.dirname(kept))
     loaded = load()  # Before other imports of TensorFlow.
     from official_bert.export import engine_models
 
+    files.make_directory(os.path.dirname(kept))
     if kind == "finetuned":
         engine_models.write_finetuned(loaded, kept)
     else:
@@ -289,21 +261,28 @@ def _can_keep(directory: str) -> bool:
 
 
 def _describe_source(model_files: ModelFiles, directory: str) -> str:
-    """Returns a text that changes with the checkpoint and the model's files.
+    """Returns a text that changes with the checkpoint and the model's files."""
+    # "." for the newest checkpoint of a run, which a file names.
+    name = os.path.relpath(model_files.init_checkpoint, directory)
+    newest = os.path.join(directory, file_names.CHECKPOINT_LIST)
+    paths = filter(files.exists, (newest, *source_files(model_files)))
+    lines = (name, repr(model_files.settings), *map(files.fingerprint, paths))
+    return "".join(f"{line}\n" for line in lines)
 
-    The index of a checkpoint contains the checksums of all weights.
-    """
-    paths = [
+
+def source_files(model_files: ModelFiles) -> tuple[str, ...]:
+    """Returns the files on which the answers of a model depend."""
+    checkpoint = model_files.init_checkpoint
+    directory = checkpoint_paths.directory(checkpoint)
+    weights = [
         os.path.join(directory, name)
         for name in files.list_directory(directory)
-        if name == file_names.CHECKPOINT_LIST or name.endswith(file_names.INDEX)
+        if checkpoint_paths.has_any([name], _FILES)
+        or formats.has_other_weights([name])
     ]
-    paths += [model_files.bert_config_file, model_files.vocab_file]
-    task = checkpoint_paths.beside(directory, file_names.TASK)
-    # "." for the newest checkpoint of a run.
-    name = os.path.relpath(model_files.init_checkpoint, directory)
-    lines = [name, repr(model_files.settings)]
-    for path in filter(None, [*paths, task]):
-        if files.exists(path):
-            lines.append(files.fingerprint(path))
-    return "".join(f"{line}\n" for line in lines)
+    return (
+        *weights,
+        model_files.bert_config_file,
+        model_files.vocab_file,
+        *sentence_transformers.input_files(checkpoint),
+    )

@@ -2,7 +2,7 @@
 
 import io
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,14 +11,13 @@ import orjson
 
 from official_bert.errors import InputError
 from official_bert.inference import engine_choice
-from official_bert.inference.engine_choice import EngineChoice
-from official_bert.inputs import padding, text_inputs, tfrecords
-from official_bert.inputs.schemas import text_schema
+from official_bert.inputs import text_inputs, tfrecords
+from official_bert.inputs.padding import Unpadded
 from official_bert.io import files, progress
 from official_bert.options import ExtractFeatures
 from official_bert.sources.embedding_settings import EmbeddingSettings
+from official_bert.tasks import engines
 from official_bert.tasks.documents import warn_of_truncation
-from official_bert.tasks.engines import Engine, require_finite
 from official_bert.tasks.sentence_vectors import SentencePooling, normalize
 from official_bert.tokenization import Tokenizer, convert_to_unicode
 
@@ -43,15 +42,15 @@ class FeatureExtractor:
         self.config = options.model_files.config
         depth = self.config.num_hidden_layers
         layers = [number % depth for number in options.layer_indexes]
-        choice = EngineChoice(options.engine, options.precision)
-        settings = options.embedding
+        self.settings = options.embedding or EmbeddingSettings()
         self.engine, self.tokenizer = engine_choice.load_embedder(
-            options.model_files, settings or EmbeddingSettings(), layers, choice
+            options.model_files, self.settings, layers, options
         )
         self.num_truncated = 0
         self._pooling = None
-        if settings:
-            self._pooling = SentencePooling(settings, self.config.hidden_size)
+        if options.embedding:
+            size = self.config.hidden_size
+            self._pooling = SentencePooling(self.settings, size)
 
     def stream(self, lines: Iterable[str]) -> Iterator[LineVectors]:
         """Yields the vectors of each line, in order.
@@ -61,7 +60,7 @@ class FeatureExtractor:
         """
         numbers = itertools.count()
         for rows in self._chunks(lines):
-            vectors = map_rows(
+            vectors = engines.run_rows(
                 self.engine, rows, self.options.batch_size, self._pool
             )
             for row in rows:
@@ -70,16 +69,16 @@ class FeatureExtractor:
                 # Popped, so that written vectors are freed.
                 yield LineVectors(next(numbers), tokens, vectors.pop(0))
 
-    def _chunks(self, lines: Iterable[str]) -> Iterator[list[padding.Unpadded]]:
+    def _chunks(self, lines: Iterable[str]) -> Iterator[list[Unpadded]]:
         num_layers = len(self.options.layer_indexes)
         vector_bytes = 4 * num_layers * self.config.hidden_size
-        rows: list[padding.Unpadded] = []
+        rows: list[Unpadded] = []
         num_vectors = 0
         for row, is_truncated in text_rows(
             map(split_pair, lines),
             self.tokenizer,
             self.options.max_seq_length,
-            self.options.embedding,
+            self.settings,
         ):
             rows.append(row)
             self.num_truncated += is_truncated
@@ -92,9 +91,10 @@ class FeatureExtractor:
             yield rows
 
     def _pool(
-        self, layers: Sequence[np.ndarray], mask: np.ndarray
+        self, outputs: Sequence[np.ndarray], batch: Any
     ) -> Iterable[np.ndarray]:
         """Returns [S, layers, H], or pooled [layers, D], of each text."""
+        layers, mask = engines.require_finite(outputs), batch["input_mask"]
         if self._pooling:
             pooled = [self._pooling(vectors, mask) for vectors in layers]
             return np.stack(pooled, axis=1)
@@ -110,16 +110,14 @@ def text_rows(
     pairs: Iterable[Sequence[str | bytes]],
     tokenizer: Tokenizer,
     max_seq_length: int,
-    settings: EmbeddingSettings | None = None,
+    settings: EmbeddingSettings,
     prompt_name: str | None = None,
-) -> Iterator[tuple[padding.Unpadded, bool]]:
-    """Yields the features of pairs of texts, and whether these are truncated.
+) -> Iterator[tuple[Unpadded, bool]]:
+    """Returns `pair_features` of texts with the prompt of the settings.
 
     The second text of a pair may be empty.
     """
-    settings = settings or EmbeddingSettings()
     prompts = (settings.prompt(prompt_name), "")
-    special = text_inputs.special_ids(tokenizer.vocab)
     texts = (
         prompt + convert_to_unicode(text)
         for pair in pairs
@@ -127,39 +125,7 @@ def text_rows(
     )
     if settings.lowercases_text:
         texts = (text.lower() for text in texts)
-    ids = tokenizer.tokenize_lines_to_ids(texts)
-    for ids_a, ids_b in zip(ids, ids, strict=True):
-        pair = text_inputs.truncate(ids_a, ids_b, max_seq_length)
-        features = text_inputs.text_features(*pair, special)
-        yield features, pair != (ids_a, ids_b)
-
-
-def map_rows(
-    engine: Engine,
-    rows: Sequence[padding.Unpadded],
-    batch_size: int,
-    finish: Callable[[Sequence[np.ndarray], np.ndarray], Iterable[np.ndarray]],
-) -> list[Any]:
-    """Runs an encoder on batches of similar length.
-
-    `finish` is called with the layers, each [B, S, H], and the mask [B, S] of a
-    batch. Returns what it returns for each row.
-    """
-    lengths = [padding.row_length(row) for row in rows]
-
-    def run(indices: list[int]) -> Iterable[np.ndarray]:
-        batch_rows = [rows[index] for index in indices]
-        longest = lengths[indices[0]]
-        batch = padding.pad_batch(
-            text_schema(longest), batch_rows, longest, len(indices)
-        )
-        return finish(require_finite(engine(batch)), batch["input_mask"])
-
-    results: list[Any] = [None] * len(rows)
-    for indices, values in padding.map_batches(run, lengths, batch_size):
-        for index, value in zip(indices, values, strict=True):
-            results[index] = value
-    return results
+    return text_inputs.pair_features(tokenizer, texts, max_seq_length)
 
 
 def split_pair(line: str) -> tuple[str, str]:
@@ -197,8 +163,8 @@ def run(options: ExtractFeatures) -> None:
             else:
                 file.write(json_bytes(line, options.layer_indexes))
     if extractor.num_truncated:
-        settings = options.embedding or EmbeddingSettings()
-        limit = settings.length(extractor.config.max_position_embeddings)
+        positions = extractor.config.max_position_embeddings
+        limit = extractor.settings.length(positions)
         advice = f". --max_seq_length may be up to {limit}"
         if options.max_seq_length == limit:
             advice = ", the model's limit"

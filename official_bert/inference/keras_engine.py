@@ -1,6 +1,6 @@
 """Runs models with TensorFlow."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,21 +9,21 @@ import tensorflow as tf
 from official_bert.tasks.engines import Engine
 
 
-def make(
-    function: Callable[[dict[str, Any]], list[Any]], names: Iterable[str]
-) -> Engine:
-    """Returns an engine that compiles a function for all shapes [B, S].
+def make(function: Callable[[dict[str, Any]], list[Any]]) -> Engine:
+    """Returns an engine that compiles a function once, for all shapes.
 
-    `function` returns Tensors for a dict of int32 Tensors with these names.
+    `function` returns Tensors for a dict of Tensors.
     """
-    shape = tf.TensorSpec([None, None], tf.int32)
-    compiled = tf.function(
-        function, input_signature=[dict.fromkeys(names, shape)], autograph=False
-    )
+    compiled = tf.function(function, autograph=False)
 
     def compute(batch: dict[str, np.ndarray]) -> list[np.ndarray]:
         tensors = {name: tf.constant(values) for name, values in batch.items()}
-        return [values.numpy() for values in compiled(tensors)]
+        specs = {
+            name: tf.TensorSpec([None] * values.ndim, values.dtype)
+            for name, values in batch.items()
+        }
+        outputs = compiled.get_concrete_function(specs)(tensors)
+        return [values.numpy() for values in outputs]
 
     return compute
 
@@ -39,8 +39,7 @@ def make_gradients(model: Any) -> Engine:
     difference of the embeddings at the ends of the line.
     """
 
-    @tf.function(autograph=False, reduce_retracing=True)
-    def compute(batch: dict[str, Any]) -> Any:
+    def compute(batch: dict[str, Any]) -> list[Any]:
         length = tf.shape(batch["input_ids"])[-1]
 
         def embed(name: str) -> Any:  # Multiple choice has ids [B, 1, S].
@@ -57,10 +56,6 @@ def make_gradients(model: Any) -> Engine:
             tape.watch(point)
             logits = model({**batch, "embedding_output": point})
             output = tf.reduce_sum(logits * batch["logit_weights"])
-        return tf.reduce_sum(tape.gradient(output, point) * change, -1)
+        return [tf.reduce_sum(tape.gradient(output, point) * change, -1)]
 
-    def run(batch: dict[str, np.ndarray]) -> list[np.ndarray]:
-        tensors = {name: tf.constant(values) for name, values in batch.items()}
-        return [compute(tensors).numpy()]
-
-    return run
+    return make(compute)

@@ -6,7 +6,7 @@ import itertools
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from official_bert import pages, tasks
 from official_bert.errors import (
@@ -15,8 +15,7 @@ from official_bert.errors import (
     quoted,
     suppress_broken_pipe,
 )
-from official_bert.inference import engine_choice, predictor
-from official_bert.inference.engine_choice import EngineChoice
+from official_bert.inference import engine_choice
 from official_bert.inference.masked_lm import FillMask, Scorer
 from official_bert.inference.predictor import Predictor
 from official_bert.io import files, json_files, progress, tables
@@ -28,23 +27,17 @@ _READ_SIZE = 1 << 20  # Bytes of standard input.
 _MAX_ON_PAGE = 500  # Examples on a page of explanations.
 
 Answerer = Predictor | FillMask | Scorer
+Item = tuple[Any, Any]  # An example, and how the output shows its input.
 Answered = tuple[Any, dict[str, Any]]  # How the input is shown; the answer.
-
-
-class Item(NamedTuple):
-    """An example, and how the output shows its input."""
-
-    example: Any
-    shown: Any
 
 
 def load(options: Predict) -> Answerer:
     """Loads the model that the flags name."""
-    if not options.is_masked_lm:
-        return predictor.load(options, options.explain)
     size = options.batch_size
+    if not options.is_masked_lm:
+        return Predictor.from_options(options, size, options.explain)
     model, tokenizer, engine = engine_choice.load_masked_lm(
-        options.model_files, EngineChoice(options.engine, options.precision)
+        options.model_files, options
     )
     if options.score:
         return Scorer(model, tokenizer, size, engine)
@@ -122,9 +115,9 @@ def _answer_chunks(
     for chunk in chunks:
         answers: list[dict[str, Any]] = []
         with _errors_shown(options):
-            answers = answerer.answer([item.example for item in chunk])
+            answers = answerer.answer([example for example, _ in chunk])
         if answers:
-            shown = [item.shown for item in chunk]
+            shown = (shown for _, shown in chunk)
             answered = [*zip(shown, answers, strict=True)]
             if options.sort_by == "input":
                 yield answered
@@ -183,9 +176,7 @@ def read_chunks(
         for block in blocks:
             items = (_item(parser, options, line) for line in block)
             with _errors_shown(options):
-                while chunk := list(
-                    itertools.islice(items, options.chunk_size)
-                ):
+                while chunk := [*itertools.islice(items, options.chunk_size)]:
                     yield chunk
                     bar.update(len(chunk))
 
@@ -197,7 +188,7 @@ def _item(parser: Task | Answerer, options: Predict, line: Input) -> Item:
             f"has columns. Received: {quoted(line.shown)}. Write a .jsonl file."
         )
     try:
-        return Item(parser.parse(line.value, line.where), line.shown)
+        return parser.parse(line.value, line.where), line.shown
     except InputError as error:
         raise InputError(f"{error}{_advice(options, line.value)}") from error
 

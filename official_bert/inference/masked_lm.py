@@ -2,30 +2,24 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from official_bert.errors import InputError, quoted, require_count
-from official_bert.inputs import padding, text_inputs
-from official_bert.inputs.schemas import Feature, text_schema
+from official_bert.inputs import text_inputs
+from official_bert.inputs.padding import Unpadded
 from official_bert.options import Predict
-from official_bert.tasks import probabilities
+from official_bert.tasks import engines, probabilities
 from official_bert.tasks.engines import Engine
+from official_bert.tasks.predict_inputs import parse_text
 from official_bert.tokenization import Tokenizer
 
 MASK = "[MASK]"
 
 # The number of sequences in memory in scoring, which makes one per token.
 _BLOCK = 4096
-
-
-class MaskedText(NamedTuple):
-    """Token ids with [CLS] and [SEP], and the positions to predict."""
-
-    ids: Sequence[int]
-    positions: Sequence[int]
 
 
 class MaskedLanguageModel:
@@ -47,7 +41,6 @@ class MaskedLanguageModel:
         self.tokenizer = tokenizer
         self.batch_size = batch_size
         self.mask_id = tokenizer.vocab[MASK]
-        self._special_ids = text_inputs.special_ids(tokenizer.vocab)
         # The embedding table may have more rows than the vocabulary has tokens.
         self._token_ids = [i for token, i in tokenizer.vocab.items() if token]
         bias = np.full(self.config.vocab_size, -np.inf, np.float32)
@@ -64,14 +57,10 @@ class MaskedLanguageModel:
         Raises `InputError`, whose message starts with `where`, if there is no
         text, or it is too long.
         """
-        text = given.get("text") if isinstance(given, dict) else given
-        if not isinstance(text, str):
-            raise InputError(
-                f"{where}: must be a text, or an object with a text as `text`. "
-                f"Received: {quoted(given)}."
-            )
+        text = parse_text(given, where)
         [words] = self.tokenizer.tokenize_lines_to_ids([text])
-        ids = [self._special_ids.cls, *words, self._special_ids.sep]
+        vocab = self.tokenizer.vocab
+        ids = text_inputs.text_features(words, (), vocab)["input_ids"]
         max_length = self.config.max_position_embeddings
         if len(ids) > max_length:
             raise InputError(
@@ -80,47 +69,33 @@ class MaskedLanguageModel:
             )
         return text, ids
 
-    def log_probabilities(
-        self, texts: Sequence[MaskedText]
-    ) -> Iterator[tuple[list[int], Any]]:
-        """Yields batches of similar length, longest first.
+    def _row(
+        self, ids: Sequence[int], positions: Sequence[int]
+    ) -> dict[str, Sequence[int]]:
+        """Returns the features of token ids; masks and predicts `positions`."""
+        masked = [*ids]
+        for position in positions:
+            masked[position] = self.mask_id
+        return {
+            "input_ids": masked,
+            "input_mask": [1] * len(ids),
+            "segment_ids": [0] * len(ids),
+            "masked_lm_positions": positions,
+            "masked_lm_ids": [ids[position] for position in positions],
+        }
 
-        A batch has the indices of its texts, and the log-probabilities of all
-        tokens, float32 [B, P, V]. Texts with fewer than P positions are padded.
-        """
-
-        def predict(indices: list[int]) -> np.ndarray:
-            batch = [texts[index] for index in indices]
-            length = lengths[indices[0]]
-            most = max(len(text.positions) for text in batch)
-            schema = {
-                **text_schema(length),
-                "masked_lm_positions": Feature(most),
-            }
-            rows = [
-                {
-                    "input_ids": text.ids,
-                    "input_mask": [1] * len(text.ids),
-                    "segment_ids": [0] * len(text.ids),
-                    "masked_lm_positions": text.positions,
-                }
-                for text in batch
-            ]
-            inputs = padding.pad_batch(schema, rows, length, len(rows))
-            [logits] = self._engine(inputs)
-            return probabilities.log_softmax(logits + self._vocabulary_bias)
-
-        lengths = [len(text.ids) for text in texts]
-        return padding.map_batches(predict, lengths, self.batch_size)
+    def _log_probabilities(
+        self, batch: dict[str, np.ndarray]
+    ) -> list[np.ndarray]:
+        """Returns those of all tokens at P positions, float32 [B, P, V]."""
+        [logits] = engines.require_finite(self._engine(batch))
+        return [probabilities.log_softmax(logits + self._vocabulary_bias)]
 
 
 def _keras_engine(model: Any) -> Engine:
     from official_bert.inference import keras_engine
 
-    return keras_engine.make(
-        lambda batch: [model(batch).masked_lm_logits],
-        (*text_schema(0), "masked_lm_positions"),
-    )
+    return keras_engine.make(lambda batch: [model(batch).masked_lm_logits])
 
 
 class Guess(NamedTuple):
@@ -148,7 +123,7 @@ class FillMask(MaskedLanguageModel):
         require_count("num_guesses", num_guesses)
         self._num_guesses = min(num_guesses, len(self._token_ids))
 
-    def parse(self, given: Any, where: str) -> MaskedText:
+    def parse(self, given: Any, where: str) -> Unpadded:
         """Returns the input for a text; raises `InputError` without [MASK]."""
         text, ids = self.encode(given, where)
         positions = [n for n, token in enumerate(ids) if token == self.mask_id]
@@ -160,18 +135,19 @@ class FillMask(MaskedLanguageModel):
                 f"{where}: the text must contain [MASK]. Received: "
                 f"{quoted(text)}.{advice}"
             )
-        return MaskedText(ids, positions)
+        return self._row(ids, positions)
 
-    def guess(self, examples: Sequence[MaskedText]) -> list[list[list[Guess]]]:
+    def guess(self, examples: Sequence[Unpadded]) -> list[list[list[Guess]]]:
         """Returns guesses, best first, for each [MASK] of each text."""
-        guesses: list[list[list[Guess]]] = [[] for _ in examples]
-        for indices, log_probabilities in self.log_probabilities(examples):
-            for row, index in zip(log_probabilities, indices, strict=True):
-                num_blanks = len(examples[index].positions)
-                guesses[index] = [
-                    self._best(scores) for scores in row[:num_blanks]
-                ]
-        return guesses
+
+        def finish(outputs: Sequence[np.ndarray], batch: Any) -> Any:
+            counts = np.count_nonzero(batch["masked_lm_positions"], axis=1)
+            rows = zip(outputs[0], counts, strict=True)
+            return [[*map(self._best, row[:count])] for row, count in rows]
+
+        return engines.run_rows(
+            self._log_probabilities, examples, self.batch_size, finish
+        )
 
     def _best(self, scores: np.ndarray) -> list[Guess]:
         """Returns the best guesses of the log-probabilities [V]."""
@@ -181,7 +157,7 @@ class FillMask(MaskedLanguageModel):
         tokens = self.tokenizer.convert_ids_to_tokens(best.tolist())
         return list(map(Guess, tokens, np.exp(scores[best]).tolist()))
 
-    def answer(self, examples: Sequence[MaskedText]) -> list[dict[str, Any]]:
+    def answer(self, examples: Sequence[Unpadded]) -> list[dict[str, Any]]:
         """Returns {"guesses": [[{"token", "probability"}, ...], ...]}."""
         return [
             {"guesses": [[g._asdict() for g in blank] for blank in text]}
@@ -225,14 +201,12 @@ class Scorer(MaskedLanguageModel):
             for position in range(1, len(ids) - 1)
         )
         while block := list(itertools.islice(tokens, _BLOCK)):
-            masked = [
-                self._mask(examples[n], position) for n, position in block
-            ]
-            for indices, log_probabilities in self.log_probabilities(masked):
-                rows = log_probabilities[:, 0]
-                for index, row in zip(indices, rows, strict=True):
-                    n, position = block[index]
-                    totals[n] += float(row[examples[n][position]])
+            rows = [self._row(examples[n], [position]) for n, position in block]
+            scores = engines.run_rows(
+                self._log_probabilities, rows, self.batch_size, _of_tokens
+            )
+            for (n, _), score in zip(block, scores, strict=True):
+                totals[n] += score
         lengths = [len(ids) - 2 for ids in examples]
         return [
             {
@@ -243,9 +217,11 @@ class Scorer(MaskedLanguageModel):
             for total, length in zip(totals, lengths, strict=True)
         ]
 
-    def _mask(self, ids: Sequence[int], position: int) -> MaskedText:
-        masked = [*ids[:position], self.mask_id, *ids[position + 1 :]]
-        return MaskedText(masked, [position])
+
+def _of_tokens(outputs: Sequence[np.ndarray], batch: Any) -> Any:
+    """Returns the log-probability of the token at the only position."""
+    [scores], ids = outputs, batch["masked_lm_ids"]
+    return np.take_along_axis(scores[:, 0], ids, 1)[:, 0].tolist()
 
 
 def fill(

@@ -66,6 +66,7 @@ class OpenVinoEngine:
     def __init__(
         self, directory: str, outputs: Sequence[str], precision: str = "auto"
     ) -> None:
+        self.directory = directory
         openvino = import_openvino()
         path = os.path.join(directory, file_names.OPENVINO)
         core = openvino.Core()

@@ -12,11 +12,8 @@ from absl import logging
 
 from official_bert.errors import InputError, listed, quoted, require_count
 from official_bert.inference import engine_choice, explanations
-from official_bert.inference.engine_choice import EngineChoice
-from official_bert.io import files, frames
+from official_bert.io import frames
 from official_bert.options import AnswerOptions, Predict
-from official_bert.sources import pretrained, task_file
-from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.tasks import engines
 from official_bert.tasks.documents import (
     MAX_SHARE_TRUNCATED,
@@ -64,7 +61,10 @@ class Predictor:
         self.output_dir = ""  # The run directory, if `from_dir` loaded one.
         self._has_warned = False  # About truncated texts.
         self._batch_size = batch_size
-        self._engine = engine or self._keras_engine(finetuned.model)
+        model = finetuned.model
+        self._engine = engine or engine_choice.make_keras_engine(
+            lambda batch: [model(batch, training=False)]
+        )
         self._explainer = None
         if explain:
             self._explainer = explanations.make(
@@ -95,16 +95,10 @@ class Predictor:
             InputError: A file is missing or damaged.
         """
         directory = os.fspath(output_dir)
-        finetuned, loaded = engine_choice.load_finetuned(
-            pretrained.run_files(directory),
-            EngineChoice(engine, precision, explain),
-            directory,
+        options = AnswerOptions(
+            model_dir=directory, engine=engine, precision=precision
         )
-        predictor = cls(
-            finetuned, batch_size=batch_size, engine=loaded, explain=explain
-        )
-        predictor.output_dir = directory
-        return predictor
+        return cls.from_options(options, batch_size, explain)
 
     @classmethod
     def from_pretrained(
@@ -116,34 +110,32 @@ class Predictor:
     ) -> "Predictor":
         """Loads a model that was fine-tuned with transformers, or a run.
 
-        `model` is OWNER/NAME on the Hugging Face Hub, or a directory. Run
-        directories are loaded by `from_dir`. Raises `InputError` if the model
-        is not fine-tuned or not supported.
+        `model` is OWNER/NAME on the Hugging Face Hub, or a directory, like
+        `--model` of `predict.py`. Raises `InputError` if the model is not
+        fine-tuned or not supported.
         """
-        arguments: Any = {"batch_size": batch_size, "explain": explain}
-        from official_bert.inference.trained_models import load_huggingface
+        options = AnswerOptions(model=os.fspath(model))
+        return cls.from_options(options, batch_size, explain)
 
-        if task_file.is_in_run(os.fspath(model)):
-            return cls.from_dir(model, **arguments)
-        model_files = pretrained.find(model)
-        directory = model_files.init_checkpoint
-        if not files.exists(os.path.join(directory, huggingface_files.CONFIG)):
-            raise InputError(
-                f"{model}: must be a fine-tuned Hugging Face model, or the "
-                "--output_dir of a fine-tuning command. Check the path."
-            )
-        pretrained.download_weights(model, directory)
-        return cls(load_huggingface(model_files), **arguments)
-
-    def _keras_engine(self, model: Any) -> Engine:
-        from official_bert.inference.forward import Forward
-
-        return Forward(
-            self.task.head,
-            model,
-            max_seq_length=self.max_seq_length,
-            batch_size=self._batch_size,
+    @classmethod
+    def from_options(
+        cls, options: AnswerOptions, batch_size: int, explain: str | None
+    ) -> "Predictor":
+        """Loads the model that the flags of a command name."""
+        options = options.resolve()
+        options.download_weights()
+        finetuned, engine = engine_choice.load_finetuned(
+            options.model_files, options, options.model_dir, explain
         )
+        task = finetuned.task.with_answer_options(options)
+        predictor = cls(
+            finetuned._replace(task=task),
+            batch_size=batch_size,
+            engine=engine,
+            explain=explain,
+        )
+        predictor.output_dir = options.model_dir or ""
+        return predictor
 
     def __call__(self, items: Iterable[Any]) -> list[dict[str, Any]]:
         """Returns an answer for each item; its values have JSON types.
@@ -360,18 +352,3 @@ def _plain_items(items: Any, name: str) -> Iterable[Any]:
             f"{quoted(items)}."
         )
     return map(frames.plain, items) if frames.is_column(items) else items
-
-
-def load(options: AnswerOptions, explain: str | None = None) -> Predictor:
-    """Loads the fine-tuned model that the flags of a command name."""
-    choice = EngineChoice(options.engine, options.precision, explain)
-    finetuned, engine = engine_choice.load_finetuned(
-        options.model_files, choice, options.model_dir
-    )
-    task = finetuned.task.with_answer_options(options)
-    return Predictor(
-        finetuned._replace(task=task),
-        batch_size=options.batch_size,
-        engine=engine,
-        explain=explain,
-    )

@@ -23,7 +23,6 @@ import uvicorn
 from absl import logging
 
 from official_bert.errors import InputError, quoted
-from official_bert.inference import predictor
 from official_bert.inference.predictor import Predictor
 from official_bert.io import json_files, signals
 from official_bert.options import Serve
@@ -259,7 +258,8 @@ def run(options: Serve) -> None:
     Raises `InputError` if the address is in use or the model is invalid.
     """
     with listen(options.host, options.port) as listener:
-        server = Server(predictor.load(options), options)
+        predictor = Predictor.from_options(options, options.batch_size, None)
+        server = Server(predictor, options)
         host = f"[{options.host}]" if ":" in options.host else options.host
         port = listener.getsockname()[1]
         logging.info(f"Serving at http://{host}:{port}/predict")

@@ -6,9 +6,7 @@ its own tokenizer.
 
 import dataclasses
 import functools
-import itertools
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,22 +16,13 @@ from official_bert import tasks
 from official_bert.errors import InputError, missing_package
 from official_bert.inference import engine_choice, trained_models
 from official_bert.inference.embedder import Embedder
-from official_bert.inference.engine_choice import EngineChoice
 from official_bert.inference.predictor import Predictor
 from official_bert.inputs.schemas import Feature, Schema
 from official_bert.io import files
 from official_bert.options import Predict
 from official_bert.options.finetuning import FinetuningOptions
-from official_bert.runs import file_names
-from official_bert.sources import (
-    checkpoint_paths,
-    formats,
-    pretrained,
-    task_file,
-)
+from official_bert.sources import pretrained
 from official_bert.sources.embedding_settings import EmbeddingSettings
-from official_bert.sources.formats.huggingface import files as huggingface_files
-from official_bert.sources.formats.huggingface import sentence_transformers
 from official_bert.sources.pretrained import ModelFiles
 from official_bert.tasks.sentence_vectors import (
     SentencePooling,
@@ -48,12 +37,8 @@ from official_bert.tasks.task import (
 )
 from official_bert.tokenization import Tokenizer
 
-# Files on which the answers of a model depend, besides weights of other formats
-# than TF1. An index has the checksums of its weights.
-_FILES = (
-    f"*{file_names.INDEX}",
-    *(file_names.OPENVINO, "model.bin", huggingface_files.CONFIG),
-)
+# Returns the soft answers for examples.
+Answerer = Callable[[Sequence[Any]], Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,13 +106,10 @@ class Teacher:
         is_regression = task.head.loss == "regression"
         to_student = task.scale if is_regression else self._in_order
         errors = np.zeros(2)
-        blocks, copies = itertools.tee(
-            task.featurize(examples, tokenizer, max_seq_length)
-        )
-        all_answers = self.answers((f.examples for f in copies), max_seq_length)
-        for features, answers in zip(blocks, all_answers, strict=True):
+        answer = self.load(max_seq_length)
+        for features in task.featurize(examples, tokenizer, max_seq_length):
             block = features.examples
-            answers = [*map(to_student, answers)]
+            answers = [*map(to_student, answer(block))]
             if is_regression:
                 errors += _squared_errors(task, block, answers)
             rows = [
@@ -148,22 +130,17 @@ class Teacher:
                 "scale of the labels"
             )
 
-    def answers(
-        self, blocks: Iterable[Sequence[Any]], max_seq_length: int
-    ) -> Iterator[Sequence[np.ndarray]]:
-        """Yields the soft answers for blocks of the student's examples."""
+    def load(self, max_seq_length: int) -> Answerer:
+        """Loads the model that gives soft answers for a student's examples."""
         options = self.options
         finetuned, engine = engine_choice.load_finetuned(
-            options.model_files,
-            EngineChoice(options.engine, options.precision),
-            options.model_dir,
+            options.model_files, options, options.model_dir
         )
         task = finetuned.task.as_teacher(self.student)
         if task.shares_features:
             finetuned = finetuned._replace(max_seq_length=max_seq_length)
         predictor = Predictor(finetuned._replace(task=task), engine=engine)
-        for examples in blocks:
-            yield predictor.soft_answers(examples, "Teacher")
+        return functools.partial(predictor.soft_answers, description="Teacher")
 
     def _in_order(self, answer: np.ndarray) -> np.ndarray:
         """Returns an answer in the student's order of labels."""
@@ -205,24 +182,26 @@ class EmbeddingTeacher(Teacher):
         vectors = Feature(self.size, is_float=True)
         return {**super().answers_schema(1), "teacher_answers": vectors}
 
-    def answers(
-        self, blocks: Iterable[Sequence[Any]], max_seq_length: int
-    ) -> Iterator[Any]:
-        """Yields vectors [N, `size`] for blocks of N examples with one text."""
+    def load(self, max_seq_length: int) -> Answerer:
+        """Loads the model that gives vectors [N, `size`] of N single texts."""
         options = self.options
         embedder = Embedder.from_pretrained(
             str(options.model),
             engine=options.engine,
             precision=options.precision,
         )
-        components = None
-        for examples in blocks:
+        components: np.ndarray | None = None
+
+        def answer(examples: Sequence[Any]) -> np.ndarray:
+            nonlocal components
             vectors = normalize(embedder([e.texts[0] for e in examples]))
-            if components is None and self.size < embedder.size:
+            if self.size == embedder.size:
+                return vectors
+            if components is None:
                 components = largest_components(vectors, self.size)
-            if components is not None:
-                vectors = normalize(vectors @ components)
-            yield vectors
+            return normalize(vectors @ components)
+
+        return answer
 
 
 def with_teacher(task: Task, options: FinetuningOptions) -> Any:
@@ -243,24 +222,19 @@ def _make_finetuned(
     try:
         predict = predict.resolve()
         predict.download_weights()
-        directory = predict.model_dir
-        if directory:
-            description = task_file.read(directory)
-        else:
-            directory = predict.model_files.init_checkpoint
-            description = trained_models.describe_huggingface(
-                predict.model_files
-            )
+        described = trained_models.describe(
+            predict.model_files, predict.model_dir
+        )
     except InputError as error:
         raise InputError(
             f"--teacher={options.teacher} must be a fine-tuned model. The "
             f"error of predict.py: {error}"
         ) from error
-    taught, _ = tasks.load(description, directory)
+    taught, _ = tasks.load(*described)
     _require_same_task(taught, task, options)
     if task.shares_features:
         _require_same_tokens(predict.model_files, options)
-    paths = _paths(predict.model_files)
+    paths = engine_choice.source_files(predict.model_files)
     return Teacher(task, predict, paths, getattr(taught, "labels", ()))
 
 
@@ -283,30 +257,12 @@ def _make_embedding(
         )
         raise options.error("teacher", message)
     student = dataclasses.replace(task, num_texts=1)
-    paths = _paths(model_files)
+    paths = engine_choice.source_files(model_files)
     return EmbeddingTeacher(student, predict, paths, size=size)
 
 
 # {kind of a task: makes its teacher}; `_make_finetuned` makes the others.
 _MAKERS: dict[str, Callable[..., Teacher]] = {"embedding": _make_embedding}
-
-
-def _paths(model_files: ModelFiles) -> tuple[str, ...]:
-    """Returns the files on which the answers of a model depend."""
-    checkpoint = model_files.init_checkpoint
-    directory = checkpoint_paths.directory(checkpoint)
-    weights = [
-        os.path.join(directory, name)
-        for name in files.list_directory(directory)
-        if checkpoint_paths.has_any([name], _FILES)
-        or formats.has_other_weights([name])
-    ]
-    return (
-        *weights,
-        model_files.bert_config_file,
-        model_files.vocab_file,
-        *sentence_transformers.input_files(checkpoint),
-    )
 
 
 def _require_same_tokens(

@@ -68,8 +68,8 @@ class LoadedBert(NamedTuple):
 
         `options` are arguments of `Bert`.
         """
-        special = text_inputs.special_ids(self.tokenizer.vocab)
-        features = text_inputs.text_features(ids_a, ids_b, special)
+        vocab = self.tokenizer.vocab
+        features = text_inputs.text_features(ids_a, ids_b, vocab)
         batch = {name: tf.constant([ids]) for name, ids in features.items()}
         return features, self.bert(**batch, **options)
 
@@ -131,37 +131,54 @@ def load_masked_lm(
 
 
 def load_finetuned(
-    directory: str, model_files: ModelFiles | None = None
+    directory: str | None, model_files: ModelFiles | None = None
 ) -> FinetunedModel:
     """Loads the best checkpoint of a fine-tuning run, or the newest.
 
-    `model_files` may name another checkpoint. Raises `InputError` if a file is
-    missing or damaged.
+    `model_files` may name another checkpoint or, without a run directory, a
+    fine-tuned model of transformers. Raises `InputError` if a file is missing
+    or damaged.
     """
-    require_finetuned(directory)
-    model_files = model_files or pretrained.run_files(directory)
-    return _load_task(task_file.read(directory), directory, model_files)
-
-
-def load_huggingface(model_files: ModelFiles) -> FinetunedModel:
-    """Loads a fine-tuned model from a Hugging Face directory.
-
-    Raises `InputError` as `describe_huggingface` does.
-    """
-    # Taggers and SQuAD models may lack the pooler, which they do not use.
-    return _load_task(
-        describe_huggingface(model_files),
-        model_files.init_checkpoint,
+    # Taggers and SQuAD models of transformers may lack the pooler, which they
+    # do not use.
+    may_initialize = "" if directory else "^bert/pooler/"
+    if directory:
+        require_finetuned(directory)
+        model_files = model_files or pretrained.run_files(directory)
+    assert model_files
+    description, directory = describe(model_files, directory)
+    task, max_seq_length = tasks.load(description, directory)
+    if "hub_module" in description:
+        bert = HubBert(description["hub_module"])
+        model = build_model(task.head, bert.config, bert)
+    else:
+        with skip_initialization():
+            model = build_model(task.head, model_files.config)
+    positions = model.config.max_position_embeddings
+    if max_seq_length > positions:
+        raise InputError(
+            f"{task_file.path_in(directory)}: `max_seq_length` must not exceed "
+            f"the model's {positions} positions. Received: {max_seq_length}."
+        )
+    tokenizer, _ = load_weights(
+        model,
         model_files,
-        may_initialize="^bert/pooler/",
+        may_initialize=may_initialize,
+        may_skip=tf1.OPTIMIZER_STATE,
     )
+    return FinetunedModel(task, model, tokenizer, max_seq_length)
 
 
-def describe_huggingface(model_files: ModelFiles) -> dict[str, Any]:
-    """Returns the content of `task.json` for a Hugging Face directory.
+def describe(
+    model_files: ModelFiles, run_directory: str | None
+) -> tuple[dict[str, Any], str]:
+    """Returns the content of `task.json`, and the directory of the model.
 
+    Without a run directory, this is the directory of a model of transformers.
     Raises `InputError` if a file is damaged, or the model is not fine-tuned.
     """
+    if run_directory:
+        return task_file.read(run_directory), run_directory
     directory = model_files.init_checkpoint
     description = dataclasses.replace(
         huggingface_weights.describe(model_files.source, model_files.config),
@@ -174,40 +191,9 @@ def describe_huggingface(model_files: ModelFiles) -> dict[str, Any]:
         if task is None:
             raise InputError(
                 f"{directory}: must be fine-tuned to classify texts or tokens, "
-                "or to answer questions. Received: a model with the head "
-                f"{model.head.name}."
+                f"or to answer questions. Received: the head {model.head.name}."
             )
-    return task
-
-
-def _load_task(
-    description: dict[str, Any],
-    directory: str,
-    model_files: ModelFiles,
-    may_initialize: str = "",
-) -> FinetunedModel:
-    """Loads the model that `task.json` in a directory describes."""
-    task, max_seq_length = tasks.load(description, directory)
-    if "hub_module" in description:
-        bert = HubBert(description["hub_module"])
-        model = build_model(task.head, bert.config, bert)
-    else:
-        with skip_initialization():
-            model = build_model(task.head, model_files.config)
-    positions = model.config.max_position_embeddings
-    if max_seq_length > positions:
-        raise InputError(
-            f"{task_file.path_in(directory)}: `max_seq_length` must not exceed "
-            f"the {positions} positions of the model. Received: "
-            f"{max_seq_length}."
-        )
-    tokenizer, _ = load_weights(
-        model,
-        model_files,
-        may_initialize=may_initialize,
-        may_skip=tf1.OPTIMIZER_STATE,
-    )
-    return FinetunedModel(task, model, tokenizer, max_seq_length)
+    return task, directory
 
 
 def describe_task(model: Model) -> dict[str, Any] | None:

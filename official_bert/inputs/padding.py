@@ -1,7 +1,7 @@
 """Pads sequences of different lengths to batches of one length."""
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,20 +57,29 @@ def batches_by_length(
     return [order[start : start + batch_size] for start in starts]
 
 
-def map_batches(
-    function: Callable[[list[int]], Any],
+def map_by_length(
+    function: Callable[[list[int]], Iterable[Any]],
     lengths: Sequence[int],
     batch_size: int,
     *,
     in_parallel: bool = True,
-) -> Iterator[tuple[list[int], Any]]:
+    on_batch: Callable[[int], object] = lambda _: None,
+) -> list[Any]:
     """Applies a function to batches of similar length, by default in threads.
 
-    Yields the indices of the examples in each batch, and the result for them.
+    `function` returns a result for each of the examples with the given indices;
+    more results, for the padding of a batch, are ignored. `on_batch` is called
+    with the size of each batch that is finished. Returns all results, in the
+    order of the examples.
     """
     batches = batches_by_length(lengths, batch_size)
+    results: list[Any] = [None] * len(lengths)
     mapped = parallel_map if in_parallel else map
-    return zip(batches, mapped(function, batches), strict=True)
+    for indices, found in zip(batches, mapped(function, batches), strict=True):
+        for index, result in zip(indices, found, strict=False):
+            results[index] = result
+        on_batch(len(indices))
+    return results
 
 
 def pad_batch(

@@ -114,8 +114,7 @@ def _features(where: str, serialized: bytes) -> Any:
         return tf.train.Example.FromString(serialized).features.feature
     except DecodeError as error:
         raise InputError(
-            f"{where} must be a `tf.train.Example`. Create or copy the file "
-            "again."
+            f"{where} must be a `tf.train.Example`. Create or copy it again."
         ) from error
 
 
@@ -130,8 +129,8 @@ def _masking(where: str, features: Any) -> Masking | None:
         if len(values) != 1 or not values[0] >= 0:
             raise InputError(
                 f"{where}: `{name}` must have one value in a {value_list}, at "
-                f"least 0. Received: {listed(values) or 'none'}. Create the "
-                "file again."
+                f"least 0. Received: {listed(values) or 'none'}. Create it "
+                "again."
             )
         settings[name] = values[0]
     if settings["max_ngram"] > MAX_NGRAM:
@@ -153,9 +152,8 @@ def _check_masking(
         )
     if masking and masking.vocab_size > vocab_size:
         raise InputError(
-            f"{where} was created with a vocabulary of {masking.vocab_size} "
-            f"tokens, which must not exceed the model's {vocab_size=}. "
-            f"{_USE_FITTING_CONFIG}"
+            f"{where}: its vocabulary of {masking.vocab_size} tokens must not "
+            f"exceed the model's {vocab_size=}. {_USE_FITTING_CONFIG}"
         )
 
 

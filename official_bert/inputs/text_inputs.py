@@ -7,8 +7,8 @@ The layout follows section 3 of the paper::
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,24 +19,18 @@ from official_bert.io import frames
 from official_bert.tokenization import Tokenizer
 
 
-class SpecialIds(NamedTuple):
-    """The vocabulary ids of [CLS] and [SEP]."""
-
-    cls: int
-    sep: int
-
-
-def special_ids(vocab: Mapping[str, int]) -> SpecialIds:
+def special_ids(vocab: Mapping[str, int]) -> tuple[int, int]:
     """Returns the ids of [CLS] and [SEP] in a vocabulary."""
-    return SpecialIds(vocab["[CLS]"], vocab["[SEP]"])
+    return vocab["[CLS]"], vocab["[SEP]"]
 
 
 def text_features(
-    ids_a: Sequence[int], ids_b: Sequence[int], special: SpecialIds
+    ids_a: Sequence[int], ids_b: Sequence[int], vocab: Mapping[str, int]
 ) -> dict[str, list[int]]:
     """Returns the features of a text or pair of texts, without padding."""
-    segment_a = [special.cls, *ids_a, special.sep]
-    segment_b = [*ids_b, special.sep] if ids_b else []
+    cls, sep = special_ids(vocab)
+    segment_a = [cls, *ids_a, sep]
+    segment_b = [*ids_b, sep] if ids_b else []
     input_ids = segment_a + segment_b
     return {
         "input_ids": input_ids,
@@ -56,6 +50,20 @@ def truncate(
     room = max_seq_length - (3 if ids_b else 2)
     length_a = min(len(ids_a), max(room - len(ids_b), (room + 1) // 2))
     return ids_a[:length_a], ids_b[: room - length_a]
+
+
+def pair_features(
+    tokenizer: Tokenizer, texts: Iterable[str | bytes], max_seq_length: int
+) -> Iterator[tuple[dict[str, list[int]], bool]]:
+    """Yields the features of pairs of texts, and whether they are truncated.
+
+    The two texts of each pair follow each other; the second may be empty.
+    """
+    vocab = tokenizer.vocab
+    ids = tokenizer.tokenize_lines_to_ids(texts)
+    for ids_a, ids_b in zip(ids, ids, strict=True):
+        kept = truncate(ids_a, ids_b, max_seq_length)
+        yield text_features(*kept, vocab), kept != (ids_a, ids_b)
 
 
 def encode(
@@ -90,8 +98,7 @@ def encode(
     if not isinstance(tokenizer, Tokenizer):
         raise TypeError(
             "`tokenizer` must be a Tokenizer, such as "
-            "Tokenizer.from_pretrained(name). Received: "
-            f"{quoted(tokenizer)}."
+            f"Tokenizer.from_pretrained(name). Received: {quoted(tokenizer)}."
         )
     require_length(max_seq_length)
     if padding not in ("longest", "max_length"):
@@ -100,12 +107,7 @@ def encode(
             f"{padding!r}."
         )
     pairs = itertools.chain.from_iterable(as_pairs(texts))
-    special = special_ids(tokenizer.vocab)
-    ids = tokenizer.tokenize_lines_to_ids(pairs)
-    rows = [
-        text_features(*truncate(ids_a, ids_b, max_seq_length), special)
-        for ids_a, ids_b in zip(ids, ids, strict=True)
-    ]
+    rows = [row for row, _ in pair_features(tokenizer, pairs, max_seq_length)]
     length = max_seq_length
     if padding == "longest":
         length = max(map(row_length, rows), default=2)

@@ -411,8 +411,7 @@ def _link_target(path: str) -> str:
     if os.path.exists(path) and not os.path.isfile(path):
         kind = "directory" if os.path.isdir(path) else "device, pipe or socket"
         raise InputError(
-            f"Output must be a file. Received: {path!r}, which is a {kind}. "
-            "Name a file."
+            f"Output must be a file. Received: {path!r}, a {kind}. Name a file."
         )
     return os.path.realpath(path) if os.path.islink(path) else path
 

@@ -73,9 +73,9 @@ def measure(
     """Returns the metrics of a calibration; {} if it changes nothing."""
     if calibration == NO_CALIBRATION:
         return {}
-    if targets.ndim == 1:
-        return _measure_classes(targets, scores, calibration.temperature)
-    return _measure_labels(targets, scores, labels, calibration.thresholds)
+    is_single = targets.ndim == 1
+    fitted = calibration.temperature if is_single else calibration.thresholds
+    return _measure(targets, scores, labels, fitted)
 
 
 def _fit_classes(targets: np.ndarray, scores: np.ndarray) -> Fitted:
@@ -90,7 +90,7 @@ def _fit_classes(targets: np.ndarray, scores: np.ndarray) -> Fitted:
             "always the case if all predictions are right"
         )
     _log(f"temperature {temperature:.4g}")
-    metrics = _measure_classes(targets, scores, by_row)
+    metrics = _measure(targets, scores, (), by_row)
     return Fitted(Calibration(temperature), metrics)
 
 
@@ -102,7 +102,7 @@ def _fit_labels(
     is_fitted = np.minimum(counts, len(targets) - counts) >= _MIN_OF_LABEL
     fit_part = functools.partial(_fit_thresholds, is_fitted)
     by_row = _without_own_fold(fit_part, targets, scores)
-    metrics = _measure_labels(targets, scores, labels, by_row)
+    metrics = _measure(targets, scores, labels, by_row)
     before = classification.multilabel(targets, scores, labels)["macro_f1"]
     if metrics["macro_f1_calibrated"] <= before:
         return _not_fitted(
@@ -128,28 +128,21 @@ def _log(fitted: str) -> None:
     )
 
 
-def _measure_classes(
-    targets: np.ndarray, scores: np.ndarray, temperature: Any
+def _measure(
+    targets: np.ndarray, scores: np.ndarray, labels: Sequence[str], fitted: Any
 ) -> dict[str, float]:
-    """Returns the expected calibration error before and after.
+    """Returns the expected calibration error before and after, or F1 after.
 
-    `temperature` is a number, or an array [N].
+    `fitted` is a temperature, or an array [N] of them; in multi-label tasks,
+    thresholds [C] or [N, C].
     """
-    after = with_temperature(scores, temperature)
-    function = classification.expected_calibration_error
-    before = function(targets, scores)
-    return {"ece": before, "ece_calibrated": function(targets, after)}
-
-
-def _measure_labels(
-    targets: np.ndarray,
-    scores: np.ndarray,
-    labels: Sequence[str],
-    thresholds: Any,
-) -> dict[str, float]:
-    """Returns F1 with thresholds [C] or [N, C]."""
-    after = classification.multilabel(targets, scores, labels, thresholds)
-    return {f"{n}_calibrated": after[n] for n in ("micro_f1", "macro_f1")}
+    if targets.ndim == 1:
+        after = with_temperature(scores, fitted)
+        error = classification.expected_calibration_error
+        before = error(targets, scores)
+        return {"ece": before, "ece_calibrated": error(targets, after)}
+    found = classification.multilabel(targets, scores, labels, fitted)
+    return {f"{n}_calibrated": found[n] for n in ("micro_f1", "macro_f1")}
 
 
 def with_temperature(scores: np.ndarray, temperature: Any) -> np.ndarray:

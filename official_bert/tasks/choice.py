@@ -193,17 +193,17 @@ class ChoiceTask(Task):
         self, examples: Examples, tokenizer: Tokenizer, max_seq_length: int
     ) -> Iterator[ExampleFeature]:
         """Yields one feature per example, with a sequence per choice."""
-        special = text_inputs.special_ids(tokenizer.vocab)
         texts = (text for e in examples for text in (e.context, *e.texts))
         ids = tokenizer.tokenize_lines_to_ids(texts)
         for number, example in enumerate(examples):
             context = next(ids)
-            sequences = []
-            for choice in itertools.islice(ids, len(example.choices)):
-                [pair] = documents.cut(
+            sequences = [
+                text_inputs.text_features(*pair, tokenizer.vocab)
+                for choice in itertools.islice(ids, len(example.choices))
+                for pair in documents.cut(
                     context, choice, max_seq_length, self.long_documents
                 )
-                sequences.append(text_inputs.text_features(*pair, special))
+            ]
             row = {k: [s[k] for s in sequences] for k in sequences[0]}
             label = {"label_ids": [example.label or 0], "is_real_example": [1]}
             yield ExampleFeature(number, row | label)

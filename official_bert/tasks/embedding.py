@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from official_bert.errors import InputError, quoted
+from official_bert.errors import InputError
 from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.io import files, tables
@@ -26,11 +26,11 @@ from official_bert.tasks import detection
 from official_bert.tasks.detection import PairColumns
 from official_bert.tasks.own_data import trained_task
 from official_bert.tasks.own_texts import OwnTexts
+from official_bert.tasks.predict_inputs import parse_text
 from official_bert.tasks.sentence_vectors import nearest, normalize
 from official_bert.tasks.task import (
     ExampleFeature,
     Logits,
-    Output,
     RowFeatures,
     Task,
 )
@@ -145,7 +145,6 @@ class EmbeddingTask(Task):
         self, examples: Examples, tokenizer: Tokenizer, max_seq_length: int
     ) -> Iterator[ExampleFeature]:
         """Yields one feature per example, with a sequence per text."""
-        special = text_inputs.special_ids(tokenizer.vocab)
         texts = (text for example in examples for text in example.texts)
         ids = tokenizer.tokenize_lines_to_ids(texts)
         low, high = self.score_range
@@ -153,7 +152,8 @@ class EmbeddingTask(Task):
             sequences = []
             for text_ids in itertools.islice(ids, len(example.texts)):
                 cut = text_inputs.truncate(text_ids, (), max_seq_length)
-                sequences.append(text_inputs.text_features(*cut, special))
+                features = text_inputs.text_features(*cut, tokenizer.vocab)
+                sequences.append(features)
             row: dict[str, Any] = sequences[0]
             if self.num_texts > 1:
                 row = {k: [s[k] for s in sequences] for k in row}
@@ -168,12 +168,6 @@ class EmbeddingTask(Task):
             vectors.reshape(self.num_texts, -1)[: len(example.texts)]
             for example, vectors in zip(features.examples, logits, strict=True)
         ]
-
-    def outputs(
-        self, features: RowFeatures, logits: Logits, answers: Sequence[Any]
-    ) -> Iterator[Output]:
-        """Raises `InputError`: a vector has no score."""
-        raise InputError("Vectors cannot be explained. Omit --explain.")
 
     def metrics(self, examples: Examples, answers: Any) -> dict[str, Any]:
         """Returns the metrics, and the main one of truncated vectors."""
@@ -260,13 +254,7 @@ class EmbeddingTask(Task):
 
     def parse(self, value: Any, where: str) -> EmbeddingExample:
         """Makes an example from a text, or from an object with `text`."""
-        text = value.get("text") if isinstance(value, dict) else value
-        if not isinstance(text, str):
-            raise InputError(
-                f"{where}: must be a text, or an object with text. Received: "
-                f"{quoted(value)}."
-            )
-        return EmbeddingExample(where, (text,))
+        return EmbeddingExample(where, (parse_text(value, where),))
 
     def answer_to_json(self, example: Any, answer: Any) -> dict[str, Any]:
         """Returns the vector of the text."""

@@ -1,11 +1,14 @@
 """Runs an engine, which computes logits, on features of any task."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 from official_bert.errors import InputError
 from official_bert.inputs import padding
+from official_bert.inputs.padding import Unpadded
+from official_bert.inputs.schemas import Feature
 from official_bert.io import progress
 from official_bert.tasks.task import Features
 
@@ -52,22 +55,45 @@ def run(
         for length in features.lengths
     ]
 
-    def compute(indices: list[int]) -> Sequence[np.ndarray]:
+    def compute(indices: list[int]) -> Iterable[tuple[np.ndarray, ...]]:
         length = lengths[indices[0]]
-        return engine(features.batch(indices, length, batch_size))
+        outputs = engine(features.batch(indices, length, batch_size))
+        return zip(*outputs, strict=True)
 
-    outputs: list[tuple[np.ndarray, ...]] = [()] * len(lengths)
     with progress.bar(
         description=description or "",
         total=len(lengths),
         unit=" features",
         disable=description is None,
     ) as bar:
-        for indices, arrays in padding.map_batches(
-            compute, lengths, batch_size, in_parallel=in_parallel
-        ):
-            # The last batch has fewer features than rows.
-            for index, *values in zip(indices, *arrays, strict=False):
-                outputs[index] = tuple(values)
-            bar.update(len(indices))
-    return outputs
+        return padding.map_by_length(
+            compute,
+            lengths,
+            batch_size,
+            in_parallel=in_parallel,
+            on_batch=bar.update,
+        )
+
+
+def run_rows(
+    engine: Engine,
+    rows: Sequence[Unpadded],
+    batch_size: int,
+    finish: Callable[[Sequence[np.ndarray], Any], Iterable[Any]],
+) -> list[Any]:
+    """Runs an engine on batches of similar length, padded to their longest row.
+
+    `finish` is called with the outputs and the inputs of a batch, and returns a
+    result for each row. Returns the results of all rows, in their order.
+    """
+
+    def run_batch(indices: list[int]) -> Iterable[Any]:
+        own = [rows[index] for index in indices]
+        schema = {
+            name: Feature(max(len(row[name]) for row in own)) for name in own[0]
+        }
+        batch = padding.pad_batch(schema, own, 0, len(own))
+        return finish(engine(batch), batch)
+
+    lengths = list(map(padding.row_length, rows))
+    return padding.map_by_length(run_batch, lengths, batch_size)

@@ -2,7 +2,6 @@
 
 import collections
 import math
-import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from absl import logging
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
 from official_bert.sources import task_file
+from official_bert.tasks.task import shuffle_examples
 
 
 def choose_held_out(
@@ -90,9 +90,7 @@ def _first_indices(texts: Sequence[Any]) -> dict[Any, int]:
     first_index: dict[Any, int] = {}
     for index, text in enumerate(texts):
         first_index.setdefault(text, index)
-    items = [*first_index.items()]
-    random.Random(12345).shuffle(items)
-    return dict(items)
+    return dict(shuffle_examples([*first_index.items()]))
 
 
 def assign_folds(

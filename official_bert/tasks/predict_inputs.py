@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
-from official_bert.errors import listed
+from official_bert.errors import InputError, listed, quoted
 from official_bert.io import tables
 from official_bert.io.rows import Row
 from official_bert.options import Predict
@@ -25,6 +25,20 @@ class Input(NamedTuple):
     where: str
     value: Any
     shown: Any
+
+
+def parse_text(value: Any, where: str) -> str:
+    """Returns a text, or the `text` of a JSON object.
+
+    Raises `InputError`, whose message begins with `where`, for other values.
+    """
+    text = value.get("text") if isinstance(value, dict) else value
+    if not isinstance(text, str):
+        raise InputError(
+            f"{where}: must be a text, or an object with a text as `text`. "
+            f"Received: {quoted(value)}."
+        )
+    return text
 
 
 def has_rows(options: Predict) -> bool:

@@ -199,11 +199,6 @@ class TaggingTask(Task):
         """
         return isinstance(self.data, OwnTags)
 
-    @property
-    def conll_reader(self) -> ConllData:
-        """Reads files with the columns of the training data."""
-        return ConllData("", self.token_column, self.tag_column, self.labels)
-
     def schema(self, max_seq_length: int) -> Schema:
         """Returns the features of a text, and each token's label and mask."""
         sequence = Feature(max_seq_length, "max_seq_length")
@@ -225,7 +220,6 @@ class TaggingTask(Task):
             tokens = tokenizer.tokenize(word) or ["[UNK]"]
             return tokenizer.convert_tokens_to_ids(tokens[:room])
 
-        special = text_inputs.special_ids(tokenizer.vocab)
         label_ids = {label: number for number, label in enumerate(self.labels)}
         for number, sentence in enumerate(examples):
             words, start = self._with_context(sentence, room)
@@ -237,7 +231,7 @@ class TaggingTask(Task):
             tags = [label_ids[tag] for tag in sentence.tags or ()]
             for window in make_windows(sizes, start, end, room):
                 ids_read = tokens[offsets[window.begin] : offsets[window.end]]
-                row = text_inputs.text_features(ids_read, (), special)
+                row = text_inputs.text_features(ids_read, (), tokenizer.vocab)
                 labels = [0] * (len(ids_read) + 2)  # With [CLS] and [SEP].
                 mask = labels.copy()
                 for word in range(window.first, window.stop):
@@ -354,32 +348,25 @@ class TaggingTask(Task):
 
     def read_inputs(self, options: Predict) -> Iterator[Input] | None:
         """Yields the sentences of a CoNLL file; None for texts or JSON."""
-        if not self._is_conll(options):
-            return None
-        path = options.input_file
-        sentences = self.conll_reader.read_file(path, needs_tags=False)
-        return (Input(path, s, s.words) for s in sentences)
-
-    def _is_conll(self, options: Predict) -> bool:
         path, file_format = options.input_file, options.resolved_format
-        if file_format == "conll":
-            return True
-        if options.input_format != "auto" or file_format == "jsonl":
-            return False
-        if not files.can_reread(path):
-            return False
-        if not self.conll_reader.recognizes(path):
+        reader = ConllData("", self.token_column, self.tag_column, self.labels)
+        if file_format != "conll":
+            is_known = options.input_format != "auto" or file_format == "jsonl"
+            if is_known or not files.can_reread(path):
+                return None
+            if not reader.recognizes(path):
+                logging.info(
+                    f"{path} is read as one text per line. If it has CoNLL "
+                    "columns, pass --input_format=conll."
+                )
+                return None
             logging.info(
-                f"{path} is read as one text per line. If it has CoNLL "
-                "columns, pass --input_format=conll."
+                f"{path} is read as CoNLL, with words in column "
+                f"{self.token_column}. If it has one text per line, pass "
+                "--input_format=lines."
             )
-            return False
-        logging.info(
-            f"{path} is read as CoNLL, with words in column "
-            f"{self.token_column}. If it has one text per line, pass "
-            "--input_format=lines."
-        )
-        return True
+        sentences = reader.read_file(path, needs_tags=False)
+        return (Input(path, s, s.words) for s in sentences)
 
     def parse(self, value: Any, where: str) -> Sentence:
         """Makes a sentence from a text, a list of words, or an object.

@@ -180,7 +180,6 @@ class TextTask(Task):
         self, examples: Texts, tokenizer: Tokenizer, max_seq_length: int
     ) -> Iterator[ExampleFeature]:
         """Yields one feature per example; with windows, one per window."""
-        special = text_inputs.special_ids(tokenizer.vocab)
         texts = (text for example in examples for text in example.texts)
         ids = tokenizer.tokenize_lines_to_ids(texts)
         for number, example in enumerate(examples):
@@ -192,7 +191,7 @@ class TextTask(Task):
             for pair in documents.cut(
                 next(ids), next(ids), max_seq_length, self.long_documents
             ):
-                row = text_inputs.text_features(*pair, special)
+                row = text_inputs.text_features(*pair, tokenizer.vocab)
                 yield ExampleFeature(number, row | label)
 
     def answers(self, features: RowFeatures, logits: Logits) -> list[Any]:

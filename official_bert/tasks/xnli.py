@@ -72,7 +72,6 @@ class XnliData(glue.GlueData):
             yield row._replace(cells=cells)
         if self.language not in languages:
             raise InputError(
-                f"{self.path(split)}: must contain examples in the language "
-                f"{self.language!r}. Received: {listed(sorted(languages))}. "
-                "Check --language."
+                f"{self.path(split)}: must have examples in {self.language!r}. "
+                f"Received: {listed(sorted(languages))}. Check --language."
             )

@@ -187,7 +187,7 @@ def test_model_of_transformers_and_flags_of_answers_work_as_in_predict(folder):
 def test_invalid_flag_is_an_error_before_the_model_is_loaded(
     tuned, monkeypatch
 ):
-    monkeypatch.setattr(server.predictor, "load", None)
+    monkeypatch.setattr(Predictor, "from_options", None)
 
     def message(**flags):
         with pytest.raises(InputError) as error:

@@ -7,11 +7,12 @@ import pytest
 import tensorflow as tf
 
 from official_bert.export.graph_packing import cut, pack
-from official_bert.inputs.text_inputs import SpecialIds, text_features
+from official_bert.inputs.text_inputs import text_features
 from official_bert.tasks import documents
 from official_bert.tasks.documents import LongDocuments
 
-SPECIAL_IDS = SpecialIds(cls=101, sep=102)
+SPECIAL_IDS = (101, 102)
+VOCAB = dict(zip(("[CLS]", "[SEP]"), SPECIAL_IDS, strict=True))
 LENGTHS = [0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 17, 30]
 
 
@@ -58,7 +59,7 @@ def test_pack_equals_the_inputs_of_training(seq_length):
         [pair] = documents.cut(
             [*ids_a], [*ids_b], seq_length, documents.TRUNCATE_TAIL
         )
-        expected = text_features(*pair, SPECIAL_IDS)
+        expected = text_features(*pair, VOCAB)
         for found, values in zip(row, expected.values(), strict=True):
             padding = [0] * (seq_length - len(values))
             assert found.tolist() == values + padding

@@ -18,6 +18,7 @@ from official_bert.export.graph_tokenizer import GraphTokenizer
 from official_bert.export.serving import squad_signatures, tflite
 from official_bert.inference.predictor import Predictor
 from official_bert.modeling.finetuning_models import build_model
+from official_bert.options import RunClassifier
 from official_bert.sources.heads import PoolingHead
 from official_bert.tasks.calibration import Calibration
 from official_bert.tasks.choice import ChoiceTask
@@ -47,6 +48,11 @@ PLAIN_WORDS = [
 ]
 ODD_WORDS = [*("한국", "A-a", "##te", "[SEP]", "ΑΣ", "😀", "a≠b")]
 MAX_SEQ_LENGTH = 24
+
+
+def export(finetuned, directory, **flags):
+    options = RunClassifier(export_dir=str(directory), **flags)
+    return serving.export(finetuned, options)
 
 
 def texts(number, seed, longest=30, words=(*PLAIN_WORDS, *ODD_WORDS)):
@@ -269,7 +275,7 @@ def test_answer_is_cut_at_the_bounds_of_its_tokens(
 def test_bytes_that_are_not_utf8_are_ignored(tmp_path):
     signatures = serving.make_signatures(load("squad", tmp_path))
     context = b"na\xefve the \xa0 end of it"
-    outputs = signatures.from_questions(
+    outputs = signatures.from_text(
         tf.constant(["what ?"] * 2),
         tf.constant([context, context.decode(errors="ignore")]),
     )
@@ -281,7 +287,7 @@ def test_more_choices_than_in_training_are_an_error(tmp_path):
     signatures = serving.make_signatures(load("choice", tmp_path))
     choices = tf.constant([["a", "b", "c", "d"]])
     with pytest.raises(tf.errors.InvalidArgumentError, match="at most 3 ch"):
-        signatures.from_choices(tf.constant(["the"]), choices)
+        signatures.from_text(tf.constant(["the"]), choices)
 
 
 @pytest.mark.parametrize("name", ["classification", "choice", "squad"])
@@ -320,7 +326,7 @@ def test_exported_models_answer_without_this_project(tmp_path):
     for name in EXPORTED:
         (tmp_path / name).mkdir()
         models[name] = load(name, tmp_path / name)
-        path = serving.export(models[name], str(tmp_path / name / "export"))
+        path = export(models[name], tmp_path / name / "export")
         questions.append((path, "serving_default", CASES[name].rows))
 
     answers = ask(questions, "tensorflow_text")
@@ -334,7 +340,7 @@ def test_exported_models_answer_without_this_project(tmp_path):
 def test_model_without_text_signatures_needs_tensorflow_alone(tmp_path):
     finetuned = load("classification", tmp_path)
     directory = tmp_path / "export"
-    path = serving.export(finetuned, str(directory), export_text=False)
+    path = export(finetuned, directory, export_text=False)
     tokens = ["[CLS]", "the", "smith", "[SEP]"]
     row = {
         "input_ids": [TOKENS.index(token) for token in tokens],
@@ -364,7 +370,7 @@ def test_export_of_a_model_on_a_hub_module_is_an_error(tmp_path):
     finetuned = load("regression", tmp_path)
     finetuned.model.bert = keras.layers.Identity()
     with pytest.raises(InputError, match="Hub modules cannot be exported"):
-        serving.export(finetuned, str(tmp_path / "export"))
+        export(finetuned, tmp_path / "export")
 
 
 def test_exported_version_appears_only_when_complete(tmp_path, monkeypatch):
@@ -382,13 +388,13 @@ def test_exported_version_appears_only_when_complete(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(tf.saved_model, "save", save)
         with pytest.raises(InputError, match=r"11: .*no room"):
-            serving.export(finetuned, str(directory), export_text=False)
+            export(finetuned, directory, export_text=False)
 
     # TensorFlow Serving ignores names that are not numbers.
     assert {name for name in seen if name.isdecimal()} == {"7", "10"}
     assert len(seen) > 3
     assert {p.name for p in directory.iterdir()} == {"10", "7", "notes"}
-    path = serving.export(finetuned, str(directory), export_text=False)
+    path = export(finetuned, directory, export_text=False)
     assert path == str(directory / "11")
 
 
@@ -398,7 +404,7 @@ def test_exported_version_appears_only_when_complete(tmp_path, monkeypatch):
 )
 def test_tflite_model_equals_the_original(name, tmp_path):
     loaded = load(name, tmp_path)
-    serving.export(loaded, str(tmp_path), export_text=False, export_tflite=True)
+    export(loaded, tmp_path, export_text=False, export_tflite=True)
 
     content = (tmp_path / "1/model.tflite").read_bytes()
     assert content[4:8] == b"TFL3"
@@ -414,7 +420,5 @@ def test_tflite_export_of_a_bilstm_is_an_error_and_writes_nothing(tmp_path):
     finetuned = load("bilstm", tmp_path)
     directory = tmp_path / "export"
     with pytest.raises(InputError, match="--export_tflite"):
-        serving.export(
-            finetuned, str(directory), export_text=False, export_tflite=True
-        )
+        export(finetuned, directory, export_text=False, export_tflite=True)
     assert not directory.exists()

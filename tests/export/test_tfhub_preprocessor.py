@@ -5,7 +5,6 @@ from support import SPECIAL, write_vocab
 
 from official_bert.export import graph_packing, tfhub_preprocessor
 from official_bert.export.graph_tokenizer import GraphTokenizer
-from official_bert.inputs.text_inputs import SpecialIds
 from official_bert.tokenization import FullTokenizer, load_vocab
 
 pytestmark = pytest.mark.slow
@@ -77,7 +76,7 @@ def test_one_or_two_segments_are_packed(preprocessor, num_segments, by_word):
         (7, pack(segments, seq_length=7)),
         (7, pack(segments, tf.constant(7))),
     ]:
-        expected = graph_packing.pack(segments, length, SpecialIds(2, 3))
+        expected = graph_packing.pack(segments, length, (2, 3))
         assert packed.keys() == expected.keys()
         for name, values in expected.items():
             np.testing.assert_array_equal(packed[name], values)

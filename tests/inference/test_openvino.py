@@ -20,7 +20,12 @@ from official_bert.export import engine_models, onnx, serving
 from official_bert.inference import engine_choice, openvino_engine
 from official_bert.inference.predictor import Predictor
 from official_bert.inference.trained_models import load_finetuned
-from official_bert.options import ConvertCheckpoint, ExtractFeatures, Predict
+from official_bert.options import (
+    ConvertCheckpoint,
+    ExtractFeatures,
+    Predict,
+    RunClassifier,
+)
 from official_bert.sources.heads import PoolingHead
 from official_bert.tasks.calibration import Calibration
 from official_bert.tasks.choice import ChoiceTask
@@ -339,8 +344,9 @@ def test_run_is_exported_as_versions(tmp_path, runs):
     run = copy(runs / "classification", tmp_path)
     finetuned = load_finetuned(str(run))
     folder = str(tmp_path / "versions")
+    options = RunClassifier(export_dir=folder, export_openvino=True)
     for version in ("1", "2"):
-        path = serving.export(finetuned, folder, export_openvino=True)
+        path = serving.export(finetuned, options)
         assert os.path.basename(path) == version
     assert sorted(os.listdir(path)) == [
         *("bert_config.json", "model.bin", "model.xml", "task.json"),

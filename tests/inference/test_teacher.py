@@ -69,9 +69,9 @@ def loaded(monkeypatch):
     """Returns the directories and engines of the models that are loaded."""
     models, load = [], engine_choice.load_finetuned
 
-    def load_finetuned(model_files, choice, directory):
+    def load_finetuned(model_files, choice, directory, explain=None):
         models.append((directory, choice.engine))
-        return load(model_files, choice, directory)
+        return load(model_files, choice, directory, explain)
 
     monkeypatch.setattr(engine_choice, "load_finetuned", load_finetuned)
     return models

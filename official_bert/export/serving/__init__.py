@@ -17,17 +17,13 @@ from absl import logging
 from official_bert.export import engine_models, saved_model
 from official_bert.export.graph_tokenizer import GraphTokenizer
 from official_bert.export.quantization import Quantization
-from official_bert.export.serving import tflite
-from official_bert.export.serving.signatures import (
-    ChoiceSignatures,
-    ClassificationSignatures,
-    EmbeddingSignatures,
-    MultilabelSignatures,
-    RegressionSignatures,
-    TaskSignatures,
+from official_bert.export.serving import (
+    signatures,
+    squad_signatures,
+    tagging_signatures,
+    tflite,
 )
-from official_bert.export.serving.squad_signatures import SquadSignatures
-from official_bert.export.serving.tagging_signatures import TaggingSignatures
+from official_bert.export.serving.signatures import TaskSignatures
 from official_bert.io import files, json_files
 from official_bert.options import FinetuningOptions
 from official_bert.runs import file_names
@@ -36,50 +32,22 @@ from official_bert.tasks.task import FinetunedModel, Task
 # {`serving` of a task: its signatures}.
 SIGNATURES: dict[str, type[TaskSignatures]] = {
     "logits": TaskSignatures,
-    "classification": ClassificationSignatures,
-    "multilabel": MultilabelSignatures,
-    "regression": RegressionSignatures,
-    "choice": ChoiceSignatures,
-    "embedding": EmbeddingSignatures,
-    "tagging": TaggingSignatures,
-    "squad": SquadSignatures,
+    "classification": signatures.ClassificationSignatures,
+    "multilabel": signatures.MultilabelSignatures,
+    "regression": signatures.RegressionSignatures,
+    "choice": signatures.ChoiceSignatures,
+    "embedding": signatures.EmbeddingSignatures,
+    "tagging": tagging_signatures.TaggingSignatures,
+    "squad": squad_signatures.SquadSignatures,
 }
-
-
-def export_run(
-    finetuned: FinetunedModel, options: FinetuningOptions, task: Task | None
-) -> None:
-    """Exports the model of a run, as requested by the flags.
-
-    `task` has the data; it may be None without --quantize.
-    """
-    quantization = None
-    if options.quantize != "none":
-        assert task is not None
-        examples = task.data.read("dev")
-        quantization = Quantization(
-            options.quantize, examples, options.training_records
-        )
-    export(
-        finetuned,
-        options.serving_dir,
-        export_text=options.export_text,
-        export_tflite=options.export_tflite,
-        export_openvino=options.export_openvino,
-        quantization=quantization,
-    )
 
 
 def export(
     finetuned: FinetunedModel,
-    export_dir: str,
-    *,
-    export_text: bool = True,
-    export_tflite: bool = False,
-    export_openvino: bool = False,
-    quantization: Quantization | None = None,
+    options: FinetuningOptions,
+    task: Task | None = None,
 ) -> str:
-    """Writes a new version in `export_dir`, and returns its directory.
+    """Writes a new version as the flags request, and returns its directory.
 
     The signatures are `serving_default` for text, `ids` and `examples`; see
     `TaskSignatures` and its subclasses for their inputs and outputs. Answers
@@ -87,39 +55,45 @@ def export(
     questions see `squad_signatures`.
 
     Signatures for text need `tensorflow_text` wherever the model is loaded.
-    Without `export_text`, `serving_default` is `ids`. `export_tflite` also
-    writes `model.tflite`. With `export_openvino`, the version only has the
-    files of `export.engine_models`. `quantization` is of `model.tflite` or of
-    the model for OpenVINO. An interrupted export leaves no version behind.
-    Raises `InputError` if the directory cannot be written, or the model cannot
-    be exported.
+    Without --export_text, `serving_default` is `ids`. --export_tflite also
+    writes `model.tflite`. With --export_openvino, the version only has the
+    files of `export.engine_models`. `task` has the data, which only --quantize
+    needs. An interrupted export leaves no version behind. Raises `InputError`
+    if the directory cannot be written, or the model cannot be exported.
     """
     engine_models.require_exportable(finetuned)
-    if export_openvino:
-        path = _new_version(export_dir)
+    quantization = None
+    if options.quantize != "none":
+        assert task is not None
+        examples = task.data.read("dev")
+        quantization = Quantization(
+            finetuned, examples, options.quantize, options.training_records
+        )
+    if options.export_openvino:
+        path = _new_version(options.serving_dir)
         gap = engine_models.write_finetuned(finetuned, path, quantization)
         logging.info(f"Exported {path}. Logits differ by at most {gap:.2g}")
         return path
-    signatures = make_signatures(finetuned, export_text)
+    served = make_signatures(finetuned, options.export_text)
     logging.info("Exporting a model for serving; this takes a while")
     module = tf.Module()
     module.weights = [weight.value for weight in finetuned.model.variables]
     module.vocab_file = tf.saved_model.Asset(finetuned.tokenizer.vocab_file)
-    task = finetuned.to_json()
+    description = finetuned.to_json()
     # TensorFlow does not write to assets.extra itself.
     task_path = os.path.join("assets.extra", file_names.TASK)
     extra_files = {
-        task_path: json_files.to_text(task).encode(),
+        task_path: json_files.to_text(description).encode(),
         **saved_model.tokenizer_config(finetuned.tokenizer),
     }
-    if labels := task.get("labels"):
+    if labels := description.get("labels"):
         text = "".join(f"{label}\n" for label in labels)
         extra_files["assets/labels.txt"] = text.encode()
-    if export_tflite:
+    if options.export_tflite:
         extra_files["model.tflite"] = tflite.convert(
-            finetuned, signatures, module, quantization
+            served, module, quantization
         )
-    path, functions = _new_version(export_dir), signatures.all()
+    path, functions = _new_version(options.serving_dir), served.all()
     saved_model.write(module, path, functions, extra_files)
     logging.info(f"Exported {path}: {', '.join(sorted(functions))}")
     return path

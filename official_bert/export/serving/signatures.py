@@ -1,6 +1,6 @@
 """The functions of served models; SQuAD and tagging are in other modules."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -23,14 +23,27 @@ _SPACE = r"[\pZ\t-\r\x1c-\x1f\x{85}]"
 _ROWS_AT_ONCE = 32
 
 
+def strings(name: str) -> tf.TensorSpec:
+    """Returns the spec of an input with one string for each item, [B]."""
+    return tf.TensorSpec([None], tf.string, name)
+
+
 class TaskSignatures:
     """The signatures of a fine-tuned model, whose output is `logits`.
 
     Subclasses, named by `Task.serving`, have other outputs and take text.
     The signatures `ids` and `examples` need no tokenizer. With them, a text
     that is divided into several windows takes several rows, and the client
-    combines their outputs. Signatures that take text need a tokenizer.
+    combines their outputs.
+
+    Attributes:
+        texts: The inputs of `from_text`, which needs a tokenizer; (): there is
+            no such function.
+        from_text: `serving_default`, if there is a tokenizer.
     """
+
+    texts: tuple[tf.TensorSpec, ...] = ()
+    from_text: Callable[..., Tensors]
 
     def __init__(
         self, finetuned: FinetunedModel, tokenizer: GraphTokenizer | None
@@ -48,19 +61,15 @@ class TaskSignatures:
         """Returns the outputs of rows with these logits [B, ...]."""
         return {"logits": logits}
 
-    def _text_signatures(self) -> dict[str, Any]:
-        """Returns the signatures that take text."""
-        return {}
-
     def all(self) -> dict[str, Any]:
         """Returns all signatures by name."""
-        ids = signature(self.from_ids, *self.ids_inputs())
-        texts = self._text_signatures() if self.tokenizer else {}
+        ids = default = signature(self.from_ids, *self.ids_inputs())
+        if self.texts and self.tokenizer:
+            default = signature(self.from_text, *self.texts)
         return {
-            "serving_default": ids,
+            "serving_default": default,
             "ids": ids,
             "examples": signature(self.from_examples, strings("examples")),
-            **texts,
         }
 
     def from_ids(
@@ -132,11 +141,6 @@ class TaskSignatures:
         ).values
 
 
-def strings(name: str) -> tf.TensorSpec:
-    """Returns the spec of an input with one string for each item, [B]."""
-    return tf.TensorSpec([None], tf.string, name)
-
-
 class TextSignatures(TaskSignatures):
     """Signatures of a `tasks.text.TextTask`.
 
@@ -144,10 +148,12 @@ class TextSignatures(TaskSignatures):
     [B, C], their `probabilities`, [B, C], and the prediction.
     """
 
+    texts = strings("text_a"), strings("text_b")
+
     def _classes(self, logits: Any) -> Any:
         return tf.broadcast_to(tf.constant(self.task.labels), tf.shape(logits))
 
-    def from_pairs(self, text_a: Any, text_b: Any) -> Tensors:
+    def from_text(self, text_a: Any, text_b: Any) -> Tensors:
         """`serving_default`: strings [B]; `text_b` is "" for single texts."""
         long_documents = self.task.long_documents
         ids_a, ids_b = self.tokenize(text_a, text_b)
@@ -163,16 +169,14 @@ class TextSignatures(TaskSignatures):
             logits = pool(logits, example)
         return self._outputs(logits)
 
-    def from_texts(self, text: Any) -> Tensors:
+    def from_single(self, text: Any) -> Tensors:
         """`text`: strings [B]."""
-        return self.from_pairs(text, tf.zeros_like(text))
+        return self.from_text(text, tf.zeros_like(text))
 
-    def _text_signatures(self) -> dict[str, Any]:
-        pair = strings("text_a"), strings("text_b")
-        return {
-            "serving_default": signature(self.from_pairs, *pair),
-            "text": signature(self.from_texts, strings("text")),
-        }
+    def all(self) -> dict[str, Any]:
+        """Returns all signatures, with `text` for single texts."""
+        single = signature(self.from_single, strings("text"))
+        return super().all() | ({"text": single} if self.tokenizer else {})
 
 
 class ClassificationSignatures(TextSignatures):
@@ -225,10 +229,12 @@ class EmbeddingSignatures(TaskSignatures):
     The output is `vector`, [B, D].
     """
 
+    texts = (strings("text"),)
+
     def _outputs(self, logits: Any) -> Tensors:
         return {"vector": logits}
 
-    def from_texts(self, text: Any) -> Tensors:
+    def from_text(self, text: Any) -> Tensors:
         """`serving_default`: strings [B]."""
         [ids] = self.tokenize(text)
         ids, nothing, _ = graph_packing.cut(
@@ -237,10 +243,6 @@ class EmbeddingSignatures(TaskSignatures):
         size = self.task.embedding_size or self.model.config.hidden_size
         inputs = self.features(ids, nothing)
         return self._outputs(self.logits_in_blocks(inputs, [None, size]))
-
-    def _text_signatures(self) -> dict[str, Any]:
-        function = signature(self.from_texts, strings("text"))
-        return {"serving_default": function}
 
 
 class ChoiceSignatures(TaskSignatures):
@@ -252,6 +254,11 @@ class ChoiceSignatures(TaskSignatures):
         text: [B], the text of the best choice; only in `serving_default`.
     """
 
+    texts = (
+        strings("context"),
+        tf.TensorSpec([None, None], tf.string, "choices"),
+    )
+
     def logits(self, *inputs: Any) -> Any:
         """Runs the model; choices without tokens have low logits."""
         _, input_mask, _ = inputs
@@ -262,7 +269,7 @@ class ChoiceSignatures(TaskSignatures):
         best = tf.argmax(probabilities, axis=1, output_type=tf.int32)
         return {"choice": best, "probabilities": probabilities}
 
-    def from_choices(self, context: Any, choices: Any) -> Tensors:
+    def from_text(self, context: Any, choices: Any) -> Tensors:
         """`serving_default`: strings `context` [B] and `choices` [B, N].
 
         N is at most C. If the context is not the question itself, each choice
@@ -289,8 +296,3 @@ class ChoiceSignatures(TaskSignatures):
         text = tf.gather(choices, outputs["choice"], batch_dims=1)
         text = tf.strings.regex_replace(text, f"^{_SPACE}+|{_SPACE}+$", "")
         return {**outputs, "text": text}
-
-    def _text_signatures(self) -> dict[str, Any]:
-        choices = tf.TensorSpec([None, None], tf.string, "choices")
-        function = signature(self.from_choices, strings("context"), choices)
-        return {"serving_default": function}

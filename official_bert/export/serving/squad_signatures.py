@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from official_bert.export import graph_packing
-from official_bert.export.saved_model import signature
 from official_bert.export.serving.signatures import (
     TaskSignatures,
     Tensors,
@@ -56,10 +55,12 @@ class SquadSignatures(TaskSignatures):
     Outputs for ids: `start_logits` and `end_logits` [B, S].
     """
 
+    texts = strings("question"), strings("context")
+
     def _outputs(self, logits: Any) -> Tensors:
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
 
-    def from_questions(self, question: Any, context: Any) -> Tensors:
+    def from_text(self, question: Any, context: Any) -> Tensors:
         """`serving_default`: strings [B]."""
         # Offsets count in the text without bytes that are not UTF-8, because
         # the tokenizer drops them.
@@ -120,10 +121,6 @@ class SquadSignatures(TaskSignatures):
         length = tf.minimum(remaining, tf.gather(room, example))
         offset = tf.gather(question_ids.row_lengths() + 2, example)
         return example, Windows(start, length, offset)
-
-    def _text_signatures(self) -> dict[str, Any]:
-        inputs = strings("question"), strings("context")
-        return {"serving_default": signature(self.from_questions, *inputs)}
 
 
 class _Candidates(NamedTuple):

@@ -4,7 +4,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from official_bert.export.saved_model import signature
 from official_bert.export.serving.signatures import (
     TaskSignatures,
     Tensors,
@@ -23,6 +22,8 @@ class TaggingSignatures(TaskSignatures):
     names of all tags. A word has the tag of its first token.
     """
 
+    texts = (strings("text"),)
+
     def _outputs(self, logits: Any) -> Tensors:
         names = tf.constant(self.task.labels)
         shape = [tf.shape(logits)[0], len(self.task.labels)]
@@ -32,7 +33,7 @@ class TaggingSignatures(TaskSignatures):
             "probabilities": tf.nn.softmax(logits),
         }
 
-    def from_texts(self, text: Any) -> Tensors:
+    def from_text(self, text: Any) -> Tensors:
         """`serving_default`: strings [B], split as in `BasicTokenizer`."""
         words, word_ids = self.tokenizer.split_texts(text)
         room = self.max_seq_length - 2
@@ -55,9 +56,6 @@ class TaggingSignatures(TaskSignatures):
             "tags": words.with_values(outputs["tags"]).to_tensor(""),
             "probabilities": words.with_values(probabilities).to_tensor(),
         }
-
-    def _text_signatures(self) -> dict[str, Any]:
-        return {"serving_default": signature(self.from_texts, strings("text"))}
 
 
 def _make_windows(sentences: Any, words: Any, room: int) -> Window:

@@ -9,15 +9,13 @@ from absl import logging
 
 from official_bert.errors import InputError, first_line
 from official_bert.export import engine_models
-from official_bert.export.quantization import Comparison, Quantization
+from official_bert.export.quantization import Quantization
 from official_bert.export.saved_model import signature
 from official_bert.export.serving.signatures import TaskSignatures
 from official_bert.tasks.engines import Engine
-from official_bert.tasks.task import FinetunedModel
 
 
 def convert(
-    finetuned: FinetunedModel,
     signatures: TaskSignatures,
     module: Any,
     quantization: Quantization | None = None,
@@ -36,12 +34,11 @@ def convert(
     if quantization is None:
         return content
     quantized = _convert(signatures, module, quantization.kind)
-    comparison = Comparison(finetuned, quantization.examples)
-    comparison.print_header()
+    quantization.print_header()
     models = {"float32": content, quantization.kind: quantized}
     for name, model in models.items():
         engine = make_engine(model)
-        comparison.print_row(name, len(model), engine, in_parallel=False)
+        quantization.print_row(name, len(model), engine, in_parallel=False)
     return quantized
 
 
@@ -90,6 +87,6 @@ def largest_difference(signatures: TaskSignatures, content: bytes) -> float:
     return engine_models.largest_difference(
         lambda *inputs: {"logits": signatures.logits(*inputs)},
         lambda _: make_engine(content),
-        {spec.name: [*spec.shape] for spec in signatures.ids_inputs()},
+        signatures.ids_inputs(),
         signatures.model.config,
     )

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
-from official_bert.errors import InputError, listed
+from official_bert.errors import InputError, bullet_list, listed
 from official_bert.io import json_files, tables
 from official_bert.tasks.squad import question_rows
 from official_bert.tokenization.alignment import CHUNK
@@ -29,8 +29,6 @@ from official_bert.tokenization.alignment import CHUNK
 SPACES = " \t\r\n\u202f"
 
 WORD = re.compile(f"[^{SPACES}]+")
-
-_MAX_WARNINGS = 10
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -127,9 +125,8 @@ def read_examples(
             example = example._replace(answer=answer, qa=None)
         elif example.qas_id in place_of:
             raise InputError(
-                f"{place}: questions must have different ids. Received: "
-                f"{example.qas_id!r}, as in {place_of[example.qas_id]}. "
-                "Rename one."
+                f"{place}: ids must differ. Received: {example.qas_id!r}, as "
+                f"in {place_of[example.qas_id]}. Rename one."
             )
         elif answers is not None:
             example = example._replace(qa={**example.qa, "answers": answers})
@@ -138,22 +135,17 @@ def read_examples(
         place_of[example.qas_id] = place
         examples.append(example)
     total = len(examples) + len(skipped)
-    _warn(skipped, f"{path}: {len(skipped)} of {total} questions are skipped")
-    _warn(
-        doubtful,
-        f"{path}: {len(doubtful)} questions are empty or have an unused answer",
-    )
+    for messages, kind in (
+        (skipped, f"of {total} questions are skipped"),
+        (doubtful, "questions are empty or have an unused answer"),
+    ):
+        if messages:
+            number, shown = len(messages), bullet_list(messages)
+            logging.warning(f"{path}: {number} {kind}:{shown}")
     if not examples:
         kind = "questions with usable answers" if is_training else "questions"
         raise InputError(f"{path}: must contain {kind}. Received: none.")
     return examples
-
-
-def _warn(messages: list[str], total: str) -> None:
-    for message in messages[:_MAX_WARNINGS]:
-        logging.warning(message)
-    if len(messages) > _MAX_WARNINGS:
-        logging.warning(total)
 
 
 def _non_empty(answers: Any) -> Any:

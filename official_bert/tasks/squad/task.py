@@ -47,12 +47,11 @@ _DEFAULT_DECODING = DecodingOptions()
 class SquadData(task.DataSet):
     """The files of `run_squad.py`; `dev` and `test` are both `predict_file`."""
 
-    train_file: str | None = None
-    predict_file: str | None = None
-    version_2_with_negative: bool = False
+    options: RunSquad
 
     def path(self, split: str) -> str:
-        path = self.train_file if split == "train" else self.predict_file
+        options = self.options
+        path = options.train_file if split == "train" else options.predict_file
         assert path is not None
         return path
 
@@ -60,17 +59,16 @@ class SquadData(task.DataSet):
         examples = read_examples(
             self.path(split),
             is_training=split == "train",
-            version_2_with_negative=self.version_2_with_negative,
+            version_2_with_negative=self.options.version_2_with_negative,
         )
         if split == "train":
             return task.shuffle_examples(examples)
         if split == "dev" and (question := find_unanswered(examples)):
             raise InputError(
                 f"{self.path('dev')}: question {question.qas_id!r} must have "
-                "`answers`, each with a `text`, for --do_eval and "
-                "--eval_every. Add them (an empty list if there is no "
-                "answer; in a table, the column answer_text), or use "
-                "--do_predict alone."
+                "`answers`, each with a `text`, for --do_eval and --eval_every."
+                " Add them (an empty list if there is no answer; in a table, "
+                "the column answer_text), or use --do_predict alone."
             )
         return examples
 
@@ -333,21 +331,12 @@ def _by_question_id(
 
 def make(options: RunSquad) -> SquadTask:
     """Returns the task that the options describe."""
-    data = SquadData(
-        options.train_file,
-        options.predict_file,
-        options.version_2_with_negative,
-    )
+    decoding = (getattr(options, name) for name in DecodingOptions._fields)
     return SquadTask(
-        data=data,
+        data=SquadData(options),
         doc_stride=options.doc_stride,
         max_query_length=options.max_query_length,
-        decoding=DecodingOptions(
-            options.n_best_size,
-            options.max_answer_length,
-            options.version_2_with_negative,
-            options.null_score_diff_threshold,
-        ),
+        decoding=DecodingOptions(*decoding),
         pad_to=options.eval_pad_to,
         pooling_head=PoolingHead(options.feature_layers, options.bilstm_units),
         show_progress=True,

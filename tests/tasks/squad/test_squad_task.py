@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from official_bert.errors import InputError
+from official_bert.options import RunSquad
 from official_bert.tasks.squad.decoding import DecodingOptions, SquadAnswer
 from official_bert.tasks.squad.task import SquadData, SquadTask
 from official_bert.tasks.task import TransformersModel
@@ -11,8 +12,12 @@ from official_bert.tasks.task import TransformersModel
 LABELLED = ("a b", (7, "q", "a", 0), ("8", "q", None, 0))
 
 
+def data(predict_file):
+    return SquadData(RunSquad(predict_file=str(predict_file)))
+
+
 def test_questions_with_numeric_ids_are_scored(write_squad):
-    task = SquadTask(data=SquadData(predict_file=write_squad(LABELLED)))
+    task = SquadTask(data=data(write_squad(LABELLED)))
     answers = [SquadAnswer(text, [], 0.0) for text in ("a", "")]
     results = task.metrics(task.data.read("dev"), answers)
     assert results["exact_match"] == results["best_f1"] == 100.0
@@ -23,8 +28,7 @@ def test_questions_with_numeric_ids_are_scored(write_squad):
 def test_baseline_of_version_2_is_no_answer(write_squad, version_2):
     decoding = DecodingOptions(version_2_with_negative=version_2)
     questions = ("x y", (7, "q", "x", 0), ("8", "q", None, 0))
-    data = SquadData(predict_file=write_squad(questions))
-    task = SquadTask(data=data, decoding=decoding)
+    task = SquadTask(data=data(write_squad(questions)), decoding=decoding)
     found = task.baseline([], task.data.read("dev"))
     assert (found.get("HasAns_f1"), found.get("NoAns_f1")) == (
         (0.0, 100.0) if version_2 else (None, None)
@@ -37,7 +41,7 @@ def test_baseline_of_version_2_is_no_answer(write_squad, version_2):
 )
 def test_files_without_answers_can_only_be_predicted(write_squad, answers):
     file = write_squad(LABELLED, answers=answers, is_impossible=None)
-    task = SquadTask(data=SquadData(predict_file=file))
+    task = SquadTask(data=data(file))
     with pytest.raises(InputError, match=r"json: question '7' .*`answers`"):
         task.data.read("dev")
     examples = task.data.read("test")
