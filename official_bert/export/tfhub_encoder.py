@@ -15,12 +15,8 @@ from absl import logging
 
 from official_bert import hub
 from official_bert.export import saved_model
+from official_bert.modeling import layers
 from official_bert.modeling.encoder import Bert
-from official_bert.modeling.layers import (
-    StepContext,
-    gather_positions,
-    skip_initialization,
-)
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.sources import loading
 from official_bert.sources.formats.tf1 import checkpoint as tf1
@@ -53,7 +49,7 @@ def export(model_files: ModelFiles, export_path: str) -> Exported:
     checkpoint does not fit the config, or the module cannot be written.
     """
     config = model_files.config
-    with skip_initialization():
+    with layers.skip_initialization():
         model = PretrainingModel(config)
     used = ("bert/", MASKED_LM)
     weights = tf1.by_name(
@@ -94,7 +90,7 @@ def _make_module(model: PretrainingModel, has_masked_lm: bool) -> Any:
     def encode(inputs: Tensors, training: bool = False) -> Tensors:
         output = model.bert(
             *(inputs[name] for name in hub.INPUTS),
-            training=StepContext(_random_bits) if training else False,
+            training=layers.StepContext(_random_bits) if training else False,
         )
         return {
             "default": output.pooled_output,
@@ -107,7 +103,7 @@ def _make_module(model: PretrainingModel, has_masked_lm: bool) -> Any:
         outputs = encode(inputs, training)
         del outputs["default"]  # The published modules do not have it here.
         positions = inputs["masked_lm_positions"]
-        x = gather_positions(outputs["sequence_output"], positions)
+        x = layers.gather_positions(outputs["sequence_output"], positions)
         words = tf.convert_to_tensor(model.bert.embeddings.word_embeddings)
         outputs["mlm_logits"] = model.masked_lm(x, words)
         return outputs

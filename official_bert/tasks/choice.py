@@ -24,19 +24,10 @@ from official_bert.io.rows import Row
 from official_bert.metrics import classification
 from official_bert.options import Predict, RunClassifier
 from official_bert.sources.heads import Head
-from official_bert.tasks import detection, documents, probabilities
+from official_bert.tasks import detection, documents, probabilities, task
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.own_data import OwnData
 from official_bert.tasks.predict_inputs import Input, has_rows, table_inputs
-from official_bert.tasks.task import (
-    DataSet,
-    ExampleFeature,
-    Logits,
-    Output,
-    RowFeatures,
-    Task,
-    shuffle_examples,
-)
 from official_bert.tokenization import Tokenizer
 
 
@@ -147,7 +138,7 @@ DEFAULT_COLUMNS = ChoiceColumns()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ChoiceTask(Task):
+class ChoiceTask(task.Task):
     """Multiple choice.
 
     Attributes:
@@ -191,7 +182,7 @@ class ChoiceTask(Task):
 
     def feature_rows(
         self, examples: Examples, tokenizer: Tokenizer, max_seq_length: int
-    ) -> Iterator[ExampleFeature]:
+    ) -> Iterator[task.ExampleFeature]:
         """Yields one feature per example, with a sequence per choice."""
         texts = (text for e in examples for text in (e.context, *e.texts))
         ids = tokenizer.tokenize_lines_to_ids(texts)
@@ -206,7 +197,7 @@ class ChoiceTask(Task):
             ]
             row = {k: [s[k] for s in sequences] for k in sequences[0]}
             label = {"label_ids": [example.label or 0], "is_real_example": [1]}
-            yield ExampleFeature(number, row | label)
+            yield task.ExampleFeature(number, row | label)
 
     def soft_answers_schema(self, max_seq_length: int) -> Feature:
         return Feature(self.num_choices, is_float=True)
@@ -221,7 +212,9 @@ class ChoiceTask(Task):
     def predictions(self, answers: Any) -> list[Any]:
         return [int(answer.argmax()) for answer in answers]
 
-    def answers(self, features: RowFeatures, logits: Logits) -> list[Any]:
+    def answers(
+        self, features: task.RowFeatures, logits: task.Logits
+    ) -> list[Any]:
         """Returns probabilities [C], 0 for missing choices."""
         stacked = np.stack(logits)
         for row, scores in zip(features.rows, stacked, strict=True):
@@ -229,13 +222,16 @@ class ChoiceTask(Task):
         return list(probabilities.softmax(stacked))
 
     def outputs(
-        self, features: RowFeatures, logits: Logits, answers: Sequence[Any]
-    ) -> Iterator[Output]:
+        self,
+        features: task.RowFeatures,
+        logits: task.Logits,
+        answers: Sequence[Any],
+    ) -> Iterator[task.Output]:
         """Yields the logit of the best choice, which is scored on its own."""
         for number, choice in enumerate(self.predictions(answers)):
             name = features.examples[number].choices[choice]
             terms = [((0,), 1.0)]
-            yield Output(number, number, name, terms, choice=choice)
+            yield task.Output(number, number, name, terms, choice=choice)
 
     def metrics(self, examples: Examples, answers: Any) -> dict[str, Any]:
         targets = [e.label for e in examples if e.label is not None]
@@ -372,7 +368,7 @@ class OwnChoices(OwnData):
                 "numbers in this file begin with 1, subtract 1 from all"
             )
         if split == "train":
-            return shuffle_examples(examples)
+            return task.shuffle_examples(examples)
         if split == "dev":
             return examples
         return self.check_test_labels(examples, "the numbers of choices")
@@ -406,7 +402,7 @@ def make_swag(options: RunClassifier) -> ChoiceTask:
 
 
 @dataclasses.dataclass(frozen=True)
-class SwagData(DataSet):
+class SwagData(task.DataSet):
     """SWAG's files. Text B is the column sent2 and an ending."""
 
     data_dir: str
@@ -419,7 +415,7 @@ class SwagData(DataSet):
         """Reads a file; `test.csv` has no labels."""
         rows = tables.read(self.path(split), "csv")
         examples = [_swag_example(row, split) for row in rows]
-        return shuffle_examples(examples) if split == "train" else examples
+        return task.shuffle_examples(examples) if split == "train" else examples
 
 
 def _swag_example(row: Row, split: str) -> ChoiceExample:

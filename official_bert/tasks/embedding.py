@@ -22,18 +22,12 @@ from official_bert.runs import file_names
 from official_bert.sources import embedding_settings
 from official_bert.sources.embedding_settings import EmbeddingSettings
 from official_bert.sources.heads import NO_POOLING_HEAD, Head
-from official_bert.tasks import detection
+from official_bert.tasks import detection, task
 from official_bert.tasks.detection import PairColumns
 from official_bert.tasks.own_data import trained_task
 from official_bert.tasks.own_texts import OwnTexts
 from official_bert.tasks.predict_inputs import parse_text
 from official_bert.tasks.sentence_vectors import nearest, normalize
-from official_bert.tasks.task import (
-    ExampleFeature,
-    Logits,
-    RowFeatures,
-    Task,
-)
 from official_bert.tokenization import Tokenizer
 
 POOLINGS = ("mean", "cls")
@@ -58,7 +52,7 @@ Examples = Sequence[EmbeddingExample]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class EmbeddingTask(Task):
+class EmbeddingTask(task.Task):
     """Vectors of texts, whose cosine is the similarity of the texts.
 
     Attributes:
@@ -98,7 +92,7 @@ class EmbeddingTask(Task):
     input_ending = "txt"
     truncates = True
     not_saved = (
-        *Task.not_saved,
+        *task.Task.not_saved,
         "num_texts",
         "loss",
         "matryoshka",
@@ -143,7 +137,7 @@ class EmbeddingTask(Task):
 
     def feature_rows(
         self, examples: Examples, tokenizer: Tokenizer, max_seq_length: int
-    ) -> Iterator[ExampleFeature]:
+    ) -> Iterator[task.ExampleFeature]:
         """Yields one feature per example, with a sequence per text."""
         texts = (text for example in examples for text in example.texts)
         ids = tokenizer.tokenize_lines_to_ids(texts)
@@ -160,9 +154,11 @@ class EmbeddingTask(Task):
             hashes = [_hash(text) for text in example.texts]
             score = ((example.label or 0.0) - low) / (high - low)
             labels = {"text_ids": hashes, "label_ids": [score]}
-            yield ExampleFeature(number, row | labels)
+            yield task.ExampleFeature(number, row | labels)
 
-    def answers(self, features: RowFeatures, logits: Logits) -> list[Any]:
+    def answers(
+        self, features: task.RowFeatures, logits: task.Logits
+    ) -> list[Any]:
         """Returns the vectors of each example's texts, [C, D]."""
         return [
             vectors.reshape(self.num_texts, -1)[: len(example.texts)]

@@ -36,18 +36,10 @@ from official_bert.metrics.entities import Scheme
 from official_bert.options import Predict, RunClassifier
 from official_bert.runs import file_names
 from official_bert.sources.heads import Head
-from official_bert.tasks import own_data, own_tags, probabilities
+from official_bert.tasks import own_data, own_tags, probabilities, task
 from official_bert.tasks.conll import ConllData, Sentence
 from official_bert.tasks.own_tags import OwnTags
 from official_bert.tasks.predict_inputs import Input
-from official_bert.tasks.task import (
-    ExampleFeature,
-    Logits,
-    Output,
-    RowFeatures,
-    Task,
-    TransformersModel,
-)
 from official_bert.tokenization import BasicTokenizer, Tokenizer
 
 
@@ -141,7 +133,7 @@ def make_windows(
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TaggingTask(Task):
+class TaggingTask(task.Task):
     """Tagging; `data` is a `ConllData`.
 
     Attributes:
@@ -166,7 +158,7 @@ class TaggingTask(Task):
     kind = "tagging"
     head_kind = "token_classification"
     serving = "tagging"
-    not_saved = (*Task.not_saved, "splitter")
+    not_saved = (*task.Task.not_saved, "splitter")
     input_ending = "txt"
     baseline_name = "the most frequent tag of each word"
 
@@ -210,7 +202,7 @@ class TaggingTask(Task):
 
     def feature_rows(
         self, examples: Examples, tokenizer: Tokenizer, max_seq_length: int
-    ) -> Iterator[ExampleFeature]:
+    ) -> Iterator[task.ExampleFeature]:
         """Yields the windows of each sentence; long words are truncated."""
         room = max_seq_length - 2
 
@@ -240,7 +232,7 @@ class TaggingTask(Task):
                     if tags:
                         labels[position] = tags[word - start]
                 row |= {"label_ids": labels, "label_mask": mask}
-                yield ExampleFeature(number, row)
+                yield task.ExampleFeature(number, row)
 
     def labels_of(self, example: Sentence) -> Sequence[str]:
         return example.tags or ()
@@ -259,7 +251,9 @@ class TaggingTask(Task):
         end = sentence.start + len(sentence.words) + room
         return sentence.document[begin:end], sentence.start - begin
 
-    def answers(self, features: RowFeatures, logits: Logits) -> list[Any]:
+    def answers(
+        self, features: task.RowFeatures, logits: task.Logits
+    ) -> list[Any]:
         """Returns `Tags` for each sentence."""
         return [
             Tags(
@@ -270,7 +264,7 @@ class TaggingTask(Task):
         ]
 
     def soft_answers(
-        self, features: RowFeatures, logits: Logits
+        self, features: task.RowFeatures, logits: task.Logits
     ) -> list[np.ndarray]:
         """Returns the probabilities [N, C] of each sentence's N words."""
         of_words = (
@@ -288,7 +282,7 @@ class TaggingTask(Task):
         return feature._replace(is_float=True, num_choices=len(self.labels))
 
     def divide_answers(
-        self, features: RowFeatures, answers: Sequence[np.ndarray]
+        self, features: task.RowFeatures, answers: Sequence[np.ndarray]
     ) -> Iterator[tuple[int, np.ndarray]]:
         """Yields probabilities [C, S], 0 where `label_mask` is 0."""
         words = itertools.chain.from_iterable(answers)
@@ -302,15 +296,20 @@ class TaggingTask(Task):
         return example.tags is not None
 
     def outputs(
-        self, features: RowFeatures, logits: Logits, answers: Sequence[Tags]
-    ) -> Iterator[Output]:
+        self,
+        features: task.RowFeatures,
+        logits: task.Logits,
+        answers: Sequence[Tags],
+    ) -> Iterator[task.Output]:
         """Yields the logit of the predicted tag of each word."""
         tags = iter(self.predictions(answers))
         for number, row in enumerate(features.rows):
             for position in np.flatnonzero(row.values["label_mask"]).tolist():
                 tag = next(tags)
                 terms = [((position, self.labels.index(tag)), 1.0)]
-                yield Output(row.example, number, tag, terms, position=position)
+                yield task.Output(
+                    row.example, number, tag, terms, position=position
+                )
 
     def metrics(self, examples: Examples, answers: Any) -> dict[str, Any]:
         targets = [s.tags for s in examples if s.tags is not None]
@@ -431,5 +430,5 @@ class TaggingTask(Task):
         return result
 
     @classmethod
-    def of_transformers(cls, model: TransformersModel) -> "TaggingTask":
+    def of_transformers(cls, model: task.TransformersModel) -> "TaggingTask":
         return cls(labels=model.labels)

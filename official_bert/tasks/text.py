@@ -17,17 +17,10 @@ from official_bert.metrics import ranking
 from official_bert.metrics.classification import METRICS
 from official_bert.options import AnswerOptions, Predict
 from official_bert.sources.heads import Head
-from official_bert.tasks import documents
+from official_bert.tasks import documents, task
 from official_bert.tasks.calibration import NO_CALIBRATION, Calibration
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.predict_inputs import Input, has_rows, table_inputs
-from official_bert.tasks.task import (
-    ExampleFeature,
-    Logits,
-    Output,
-    RowFeatures,
-    Task,
-)
 from official_bert.tokenization import Tokenizer
 
 
@@ -63,7 +56,7 @@ class TextColumns(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TextTask(Task):
+class TextTask(task.Task):
     """A task on single texts or pairs of texts.
 
     Each type of answer is a subclass, a row of `text_types.TYPES`, and defines
@@ -105,7 +98,7 @@ class TextTask(Task):
     head_kind = "sequence_classification"
     input_ending = "tsv"
     label_feature = Feature(1)  # `label_ids`.
-    not_saved = (*Task.not_saved, "has_weights")
+    not_saved = (*task.Task.not_saved, "has_weights")
 
     def __post_init__(self) -> None:
         temperature, thresholds = self.calibration
@@ -178,7 +171,7 @@ class TextTask(Task):
 
     def feature_rows(
         self, examples: Texts, tokenizer: Tokenizer, max_seq_length: int
-    ) -> Iterator[ExampleFeature]:
+    ) -> Iterator[task.ExampleFeature]:
         """Yields one feature per example; with windows, one per window."""
         texts = (text for example in examples for text in example.texts)
         ids = tokenizer.tokenize_lines_to_ids(texts)
@@ -192,9 +185,11 @@ class TextTask(Task):
                 next(ids), next(ids), max_seq_length, self.long_documents
             ):
                 row = text_inputs.text_features(*pair, tokenizer.vocab)
-                yield ExampleFeature(number, row | label)
+                yield task.ExampleFeature(number, row | label)
 
-    def answers(self, features: RowFeatures, logits: Logits) -> list[Any]:
+    def answers(
+        self, features: task.RowFeatures, logits: task.Logits
+    ) -> list[Any]:
         """Returns probabilities [C]; in regression, the number [1]."""
         pool = np.max if self.long_documents.pooling == "max" else np.mean
         windows = features.by_example(logits)
@@ -202,8 +197,11 @@ class TextTask(Task):
         return list(self.activate(np.stack(pooled))) if pooled else []
 
     def outputs(
-        self, features: RowFeatures, logits: Logits, answers: Sequence[Any]
-    ) -> Iterator[Output]:
+        self,
+        features: task.RowFeatures,
+        logits: task.Logits,
+        answers: Sequence[Any],
+    ) -> Iterator[task.Output]:
         """Yields the logits of the predicted labels, or the number.
 
         Without a predicted label, it is the most probable one. With windows,
@@ -222,7 +220,7 @@ class TextTask(Task):
                 terms = [((label,), self.target_deviation / len(used))]
                 offset = self.target_mean / len(used)
                 for row in used:
-                    yield Output(example, row, name, terms, offset)
+                    yield task.Output(example, row, name, terms, offset)
 
     def predictions(self, answers: Sequence[np.ndarray]) -> list[Any]:
         return [self.prediction(answer) for answer in answers]
