@@ -32,17 +32,16 @@ def choose_held_out(
         indices = {i for i, fold in enumerate(folds) if fold == number}
     else:
         indices = hold_out(texts, labels, options.dev_share)
+    unit = "query" if options.group_column else "text"
     if len(indices) in (0, len(texts)):
         reason = f"each label in {label_column} has only one text"
         if len({*texts}) == 1:
-            unit = "query" if options.group_column else "text"
             reason = f"all rows have the same {unit}"
         raise InputError(
             f"No examples can be held out for evaluation: {reason}. Check the "
             "columns, or set --dev_file or --dev_share=0."
         )
     if num_repeated := len(texts) - len({*texts}):
-        unit = "query" if options.group_column else "text"
         logging.info(
             f"{num_repeated} of {len(texts)} rows repeat an earlier {unit}. "
             "These are held out together"
