@@ -72,7 +72,8 @@ def load_finetuned(
         return loaded, None
     directory = engine.directory
     task, length = tasks.load(task_file.read(directory), directory)
-    tokenizer = _load_tokenizer(run_files(directory))
+    exported = run_files(directory)
+    tokenizer = exported.tokenizer_for(exported.config)
     return FinetunedModel(task, None, tokenizer, length), engine
 
 
@@ -93,7 +94,8 @@ def load_masked_lm(
     if engine is None:
         model, tokenizer = loaded
         return model, tokenizer, None
-    return model_files, _load_tokenizer(model_files, (MASK,)), engine
+    tokenizer = model_files.tokenizer_for(model_files.config, (MASK,))
+    return model_files, tokenizer, engine
 
 
 def load_embedder(
@@ -122,7 +124,7 @@ def load_embedder(
     outputs = list(map(openvino_engine.layer_name, layers))
     loaded, engine = _load(model_files, "encoder", outputs, choice, load)
     if engine:
-        return engine, _load_tokenizer(model_files)
+        return engine, model_files.tokenizer_for(model_files.config)
     bert, tokenizer, _ = loaded
 
     def run(batch: dict[str, Any]) -> list[Any]:
@@ -152,16 +154,6 @@ def _import_trained_models(model_files: ModelFiles) -> Any:
         from official_bert.inference import trained_models
 
     return trained_models
-
-
-def _load_tokenizer(
-    model_files: ModelFiles, never_split: tuple[str, ...] = ()
-) -> Tokenizer:
-    tokenizer = model_files.make_tokenizer(never_split)
-    model_files.config.require_vocabulary(
-        tokenizer.vocab, model_files.vocab_source
-    )
-    return tokenizer
 
 
 def _load(

@@ -42,8 +42,7 @@ def load_weights(
     other arguments see `sources.loading.load`. Raises `InputError` if the files
     are damaged or do not fit each other.
     """
-    tokenizer = model_files.make_tokenizer(never_split)
-    model.config.require_vocabulary(tokenizer.vocab, model_files.vocab_source)
+    tokenizer = model_files.tokenizer_for(model.config, never_split)
     loaded = loading.load(
         tf1.by_name(model.trainable_variables),
         model_files.init_checkpoint,

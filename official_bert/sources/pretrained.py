@@ -154,6 +154,14 @@ class ModelFiles:
             self.vocab_file, never_split=never_split, settings=self.settings
         )
 
+    def tokenizer_for(
+        self, config: BertConfig, never_split: Sequence[str] = ()
+    ) -> "Tokenizer":
+        """Returns the tokenizer; `InputError` if it does not fit the config."""
+        tokenizer = self.make_tokenizer(never_split)
+        config.require_vocabulary(tokenizer.vocab, self.vocab_source)
+        return tokenizer
+
 
 def find(
     model: str | os.PathLike[str], vocab_file: str | None = None

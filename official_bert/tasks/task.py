@@ -259,6 +259,7 @@ class Task(abc.ABC):
             the original.
         pad_to: How features are padded for prediction; see `inputs.padding`.
         input_ending: The ending of an input file of `predict.py`.
+        baseline_name: The answer of `baseline`, in words.
         serving: The signatures of an exported model, a key of
             `export.serving.SIGNATURES`.
     """
@@ -275,6 +276,7 @@ class Task(abc.ABC):
     epoch_has_all_features: ClassVar[bool] = True
     pad_to = "bucket"
     input_ending = "jsonl"
+    baseline_name = ""
 
     @property
     @abc.abstractmethod
@@ -431,11 +433,6 @@ class Task(abc.ABC):
     @property
     def input_hint(self) -> str:
         """Describes an input line of `predict.py`; starts with a comma."""
-        return ""
-
-    @property
-    def baseline_name(self) -> str:
-        """The answer of `baseline`, in words."""
         return ""
 
     def write_predictions(
