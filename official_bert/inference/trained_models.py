@@ -16,7 +16,7 @@ from official_bert.modeling.finetuning_models import build_model
 from official_bert.modeling.layers import skip_initialization
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options.model_source import require_finetuned
-from official_bert.sources import loading, pretrained, task_file
+from official_bert.sources import heads, loading, pretrained, task_file
 from official_bert.sources.formats.huggingface import (
     weights as huggingface_weights,
 )
@@ -123,7 +123,7 @@ def load_masked_lm(
         model_files,
         (MASK,),
         # Not used; models that were trained on masked LM alone lack them.
-        may_initialize="^bert/pooler/|^cls/seq_relationship/",
+        may_initialize=heads.OF_PAIRS,
         may_skip=tf1.OPTIMIZER_STATE,
     )
     return model, tokenizer

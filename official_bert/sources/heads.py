@@ -20,6 +20,9 @@ _CLASSIFIER = "output_"
 # All scopes of heads, the prefixes of the names of their weights.
 SCOPES = (MASKED_LM, _NEXT_SENTENCE, _SPANS, _CLASSIFIER)
 
+# Regular expression of the weights that masked LM does not depend on.
+OF_PAIRS = f"^bert/pooler/|^{_NEXT_SENTENCE}"
+
 # The dense layer of a model of sentence embeddings.
 EMBEDDING_LAYER = "embedding_dense"
 

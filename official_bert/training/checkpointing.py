@@ -17,7 +17,7 @@ from official_bert.runs import checkpoints, file_names
 from official_bert.runs.directory import RunDirectory
 from official_bert.sources import loading
 from official_bert.sources.formats.tf1 import checkpoint as tf1
-from official_bert.sources.heads import TASK_HEAD
+from official_bert.sources.heads import OF_PAIRS, TASK_HEAD
 
 # Heads of pre-training and of tasks. Training with other heads ignores them.
 _HEADS = f"^cls/|{TASK_HEAD}"
@@ -78,7 +78,9 @@ def load_initial(
 def _patterns(
     options: TrainingOptions, may_initialize: str = ""
 ) -> dict[str, str]:
-    initialize = (options.may_initialize, may_initialize)
+    initialize = [options.may_initialize, may_initialize]
+    if getattr(options, "nsp", None) == "none":
+        initialize.append(OF_PAIRS)
     # Evaluation needs all weights of the task's head.
     heads = _HEADS if options.do_train else "^cls/"
     skip = (options.may_skip, heads, tf1.OPTIMIZER_STATE)

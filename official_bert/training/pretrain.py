@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import math
 import os
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -25,6 +26,7 @@ from official_bert.options import RunPretraining
 from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
 from official_bert.sources import checkpoint_paths
+from official_bert.sources.heads import OF_PAIRS
 from official_bert.tokenization import load_vocab
 from official_bert.tokenization.vocab import MAX_SHARE_UNKNOWN, warn_of_unknown
 from official_bert.training import (
@@ -163,11 +165,10 @@ class PretrainingRun:
         that any BERT model can load them.
         """
         objective = self.objective(data.records)
-        unused = ("bert/pooler/", "cls/seq_relationship/")
         weights = [
             weight
             for weight in self.model.trainable_variables
-            if objective.pair_task or not weight.path.startswith(unused)
+            if objective.pair_task or not re.search(OF_PAIRS, weight.path)
         ]
         return loop.Trainer(
             self.model,

@@ -431,3 +431,23 @@ def test_missing_or_unused_weights_are_errors_unless_allowed(finished, folder):
         run(folder, do_train=True, init_checkpoint=prefix)
     flags = {"may_initialize": "^cls/", "may_skip": "^another$"}
     run(folder, do_train=True, init_checkpoint=prefix, **flags)
+
+
+@pytest.mark.usefixtures("without_learning")
+def test_without_pairs_a_model_of_masked_lm_alone_is_enough(finished, folder):
+    unused = ("bert/pooler/", "cls/seq_relationship/")
+    stored = weights(finished).items()
+    arrays = {n: a for n, a in stored if not n.startswith(unused)}
+    prefix = str(folder / "masked_lm.ckpt")
+    tf1.write(prefix, arrays)
+    flags = {"do_eval": True, "init_checkpoint": prefix}
+    with pytest.raises(InputError, match="missing: bert/pooler"):
+        run(folder, **flags)
+    found = results(run(folder, nsp="none", **flags))
+    expected = results(finished)["masked_lm_loss"]
+    assert found["masked_lm_loss"] == expected
+    output = run(folder, "trained", do_train=True, nsp="none", **flags)
+    # Any BERT model can load the checkpoint.
+    assert {n for n in weights(output) if n.startswith(unused)} == {
+        n for n, _ in stored if n.startswith(unused) and "/adam_" not in n
+    }
