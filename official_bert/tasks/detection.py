@@ -74,8 +74,22 @@ def detect_omitted(options: _Options) -> tuple[_Options, list[Row]]:
     if options.text_b_column and options.text_b_column == options.text_a_column:
         message = f"must differ from {options.flag_name('text_a_column')}."
         raise options.error("text_b_column", message)
-    if options.task_type == "embedding":
-        return _detect_pairs(options, rows, split)
+    is_embedding = options.task_type == "embedding"
+    detect = _detect_pairs if is_embedding else _detect_labels
+    options = detect(options, rows, split)
+    flags = flags_of_columns(options)
+    accepted = [*accepted_rows(rows, flags)]
+    if num_rejected := len(rows) - len(accepted):
+        logging.warning(
+            f"{rows[0].path}: {num_rejected} of {len(rows)} rows are left out, "
+            "because their `answer` is reject or ignore, as Prodigy writes it. "
+            "To predict the answers, set --label_column=answer"
+        )
+    return options, [row._replace(flags=flags) for row in accepted]
+
+
+def _detect_labels(options: _Options, rows: list[Row], split: str) -> _Options:
+    """Finds the columns of texts and labels, and the type of the task."""
     sample = rows[:_SAMPLE_SIZE]
     labels = sample[0].listed_columns(options.label_column)
     for name in ("text_a_column", "text_b_column", "weight_column"):
@@ -97,15 +111,7 @@ def detect_omitted(options: _Options) -> tuple[_Options, list[Row]]:
         texts = {cell for cell in cells if isinstance(cell, str)}
         if not size_of(cells):
             _warn_of_lists(texts, _SEPARATORS, "")
-    flags = flags_of_columns(options)
-    accepted = [*accepted_rows(rows, flags)]
-    if num_rejected := len(rows) - len(accepted):
-        logging.warning(
-            f"{rows[0].path}: {num_rejected} of {len(rows)} rows are left out, "
-            "because their `answer` is reject or ignore, as Prodigy writes it. "
-            "To predict the answers, set --label_column=answer"
-        )
-    return options, [row._replace(flags=flags) for row in accepted]
+    return options
 
 
 def accepted_rows(
@@ -190,9 +196,7 @@ def _all_columns(rows: Sequence[Row]) -> list[str]:
     return [*dict.fromkeys(name for row in rows for name in row.columns)]
 
 
-def _detect_pairs(
-    options: _Options, rows: list[Row], split: str
-) -> tuple[_Options, list[Row]]:
+def _detect_pairs(options: _Options, rows: list[Row], split: str) -> _Options:
     """Finds the columns of texts for sentence embeddings, and of scores.
 
     Other files than the training file may have other columns.
@@ -230,8 +234,7 @@ def _detect_pairs(
     logging.info(f"Columns of {rows[0].path}: {'; '.join(shown)}")
     has_pairs = columns.match is not None and not columns.score
     _warn_of_unused(rows[:_SAMPLE_SIZE], unused, may_have_scores=has_pairs)
-    flags = flags_of_columns(options)
-    return options, [row._replace(flags=flags) for row in rows]
+    return options
 
 
 def _warn_of_unused(

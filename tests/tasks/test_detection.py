@@ -337,6 +337,15 @@ def test_examples_that_were_rejected_in_prodigy_are_left_out(
     )
 
 
+def test_pairs_that_were_rejected_in_prodigy_are_left_out(tmp_path):
+    pairs = ("a,b,accept", "c,d,reject", "e,f,ignore", "g,h,accept")
+    text = table(*pairs, header="query,positive,answer")
+    (tmp_path / "a.csv").write_text(text, encoding="utf-8")
+    flags = (f"--train_file={tmp_path}/a.csv", "--task_type=embedding")
+    _, rows = detection.detect_omitted(tiny.parse(tmp_path, *flags))
+    assert [row.cells["query"] for row in rows] == ["a", "g"]
+
+
 @pytest.mark.parametrize(
     ("labels", "expected"),
     [
