@@ -39,7 +39,7 @@ from official_bert.runs import file_names
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.model import Description, Model
 from official_bert.sources.weights import POOLER
-from official_bert.tasks.engines import Engine
+from official_bert.tasks.engines import Engine, require_finite
 from official_bert.tasks.task import FinetunedModel
 from official_bert.tokenization import FullTokenizer
 
@@ -221,7 +221,7 @@ def largest_difference(
     """Returns how far an engine's outputs differ from those of a function.
 
     The inputs are random tokens. `make_engine` returns the engine for the names
-    of the outputs.
+    of the outputs. Raises `InputError` if these are not finite.
     """
     length = min(config.max_position_embeddings, 32)
     random = np.random.RandomState(0)
@@ -237,8 +237,8 @@ def largest_difference(
         batch[spec.name] = random.randint(0, limit, shape, np.int32)
     batch["input_mask"][...] = np.arange(length) < 3 * length // 4
     expected = function(*map(tf.constant, batch.values()))
-    engine = make_engine(list(expected))
+    outputs = require_finite(make_engine(list(expected))(batch))
     return max(
         float(np.abs(values - expected[name].numpy()).max())
-        for name, values in zip(expected, engine(batch), strict=True)
+        for name, values in zip(expected, outputs, strict=True)
     )

@@ -13,7 +13,7 @@ from support.processes import run_python
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.export import serving
+from official_bert.export import engine_models, serving
 from official_bert.export.graph_tokenizer import GraphTokenizer
 from official_bert.export.serving import squad_signatures, tflite
 from official_bert.inference.predictor import Predictor
@@ -413,6 +413,22 @@ def test_tflite_model_equals_the_original(name, tmp_path):
     for weight in loaded.model.trainable_variables:
         weight.assign(weight + 0.1)
     assert tflite.largest_difference(signatures, content) > 0.01
+
+
+def test_exported_model_must_have_finite_outputs():
+    names = ("input_ids", "input_mask", "segment_ids")
+
+    def compare(value):
+        return engine_models.largest_difference(
+            lambda *_: {"logits": tf.constant([0.25])},
+            lambda _: lambda _: [np.float32([value])],
+            [tf.TensorSpec([None, None], tf.int32, name) for name in names],
+            BertConfig(9),
+        )
+
+    assert compare(0.5) == 0.25
+    with pytest.raises(InputError, match="NaN or infinity"):
+        compare(np.nan)
 
 
 @pytest.mark.slow
