@@ -30,6 +30,16 @@ from official_bert.sources.pretrained import ModelFiles
 from official_bert.tasks.sentence_vectors import load_dense
 from official_bert.tokenization import FullTokenizer, load_vocab
 
+_OUTSIDE = "^cls/|^bert/pooler/"
+
+# {regular expression: hint if a checkpoint lacks only weights that match}
+_IF_ONLY_MISSING = {
+    heads.TASK_HEAD: "The model is pre-trained, but not fine-tuned. Add "
+    "--do_train, or use a fine-tuned model.",
+    _OUTSIDE: "The checkpoint lacks only weights outside the layers of BERT. "
+    f"In training, --may_initialize='{_OUTSIDE}' initializes them randomly.",
+}
+
 
 class Loaded(NamedTuple):
     """A checkpoint that was loaded."""
@@ -177,8 +187,9 @@ def _assign(
         for name in other_shapes
         if _matches(may_initialize, name) and _matches(may_skip, name)
     ]
+    lacking = [name for name in missing if name not in initialized]
     problems = [
-        *(f"missing: {name}" for name in missing if name not in initialized),
+        *(f"missing: {name}" for name in lacking),
         *(f"unused: {name}" for name in unused if not _matches(may_skip, name)),
         *(
             f"wrong shape: {name} is {list(stored[name])} in the checkpoint "
@@ -195,12 +206,10 @@ def _assign(
             "--may_initialize allows missing names, --may_skip allows unused "
             "names, and both together allow other shapes."
         )
-        only_heads = all(_matches(heads.TASK_HEAD, name) for name in missing)
-        if only_heads and len(problems) == len(missing):
-            hint = (
-                "The model is pre-trained, but not fine-tuned. Add --do_train, "
-                "or use a fine-tuned model."
-            )
+        for pattern, cause in _IF_ONLY_MISSING.items():
+            expected = [n for n in lacking if re.search(pattern, n)]
+            if len(expected) == len(problems):
+                hint = cause
         raise InputError(
             f"{path}: the checkpoint does not fit the model:"
             f"{bullet_list(problems)}\n{hint}"
