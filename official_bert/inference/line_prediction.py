@@ -67,14 +67,13 @@ def run(options: Predict) -> None:
     if options.writes_csv and is_csv and files.can_reread(options.input_file):
         separator, byte_order_mark = tables.csv_style(options.input_file)
     with _open_output(options.output_file) as file:
+        file.write(byte_order_mark.encode("utf-8"))
         num_written, columns, shown_on_page = 0, list[str](), list[Any]()
         for answered in _answer_chunks(
             answerer, chunks or read_chunks(answerer, options), options
         ):
             if options.writes_csv:
                 text, columns = _to_csv(answered, separator, columns)
-                if not num_written:
-                    text = byte_order_mark + text
             elif options.writes_page:
                 text = ""
                 shown_on_page += [answer for _, answer in answered]

@@ -44,19 +44,6 @@ def row_length(row: Unpadded) -> int:
     return max(map(len, mask)) if is_nested else len(mask)
 
 
-def batches_by_length(
-    lengths: Sequence[int], batch_size: int
-) -> list[list[int]]:
-    """Returns the indices of the examples in each batch, longest first.
-
-    The longest is first, so that insufficient memory is noticed at once. Equal
-    lengths keep their order; the last batch may be smaller.
-    """
-    order = np.argsort(np.negative(lengths), kind="stable").tolist()
-    starts = range(0, len(order), batch_size)
-    return [order[start : start + batch_size] for start in starts]
-
-
 def map_by_length(
     function: Callable[[list[int]], Iterable[Any]],
     lengths: Sequence[int],
@@ -67,12 +54,16 @@ def map_by_length(
 ) -> list[Any]:
     """Applies a function to batches of similar length, by default in threads.
 
+    The longest examples are first, so that insufficient memory is noticed at
+    once. Equal lengths keep their order; the last batch may be smaller.
     `function` returns a result for each of the examples with the given indices;
     more results, for the padding of a batch, are ignored. `on_batch` is called
     with the size of each batch that is finished. Returns all results, in the
     order of the examples.
     """
-    batches = batches_by_length(lengths, batch_size)
+    order = np.argsort(np.negative(lengths), kind="stable").tolist()
+    starts = range(0, len(order), batch_size)
+    batches = [order[start : start + batch_size] for start in starts]
     results: list[Any] = [None] * len(lengths)
     mapped = parallel_map if in_parallel else map
     for indices, found in zip(batches, mapped(function, batches), strict=True):

@@ -138,9 +138,15 @@ def test_length_is_padded_to_the_next_bucket():
 
 
 def test_batches_start_with_the_longest_examples():
-    batches = padding.batches_by_length([3, 9, 5, 9, 1], 2)
-    assert batches == [[1, 3], [2, 0], [4]]
-    assert padding.batches_by_length([], 2) == []
+    batches, lengths = [], [3, 9, 5, 9, 1]
+
+    def run(indices):
+        batches.append(indices)
+        return [lengths[index] for index in indices]
+
+    found = padding.map_by_length(run, lengths, 2, in_parallel=False)
+    assert (batches, found) == ([[1, 3], [2, 0], [4]], lengths)
+    assert padding.map_by_length(run, [], 2) == []
 
 
 def test_batch_is_filled_with_zeros():
