@@ -76,6 +76,8 @@ def probabilities(directory):
 def test_int8_model_is_compared_and_answers_alike(folder, capsys, monkeypatch):
     pytest.importorskip("nncf", reason="needs the extra nncf")
     flags = {"export_openvino": True, "quantize": "int8"}
+    # Whether rounding changes an answer depends on the processor.
+    monkeypatch.setattr(quantization, "_MAX_LOSS", 1.0)
     assert [*export(folder, capsys, **flags)] == ["float32", "int8"]
     # If the loss is too large, outliers are smoothed.
     monkeypatch.setattr(quantization, "_MAX_LOSS", -1.0)
