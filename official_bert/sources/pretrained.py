@@ -190,12 +190,7 @@ def find(
     config_file = vocab = None
     if reader is tf1_files:
         checkpoint = checkpoint_paths.find(directory)
-        config_file = checkpoint_paths.beside(directory, CONFIG)
-        if config_file is None and task_file.is_in(directory):
-            raise InputError(
-                f"{model}: has no {CONFIG}, because it was trained from a TF "
-                "Hub module. Only predict.py --model_dir supports it."
-            )
+        config_file = _config_of_checkpoint(directory, source, model)
     if config_file:
         own_vocab = checkpoint_paths.beside(directory, VOCAB) or ""
         directory = os.path.dirname(config_file)
@@ -203,12 +198,6 @@ def find(
     else:
         if reader is tf1_files:  # A repository with config.json.
             reader = huggingface_files
-            if not source.config_json.content:
-                raise InputError(
-                    f"{model}: has a checkpoint, but no {CONFIG}. Copy it "
-                    "there, or pass --bert_config_file, --vocab_file and "
-                    "--init_checkpoint instead of --model."
-                )
         config = reader.read_config(directory, source.config_json)
         cached = _cache({CONFIG: config.to_json_string()})
         config_file = os.path.join(cached, CONFIG)
@@ -226,6 +215,29 @@ def find(
     if vocab is not None:
         vars(found).update(vocab=vocab, vocab_source=model)
     return found
+
+
+def _config_of_checkpoint(
+    directory: str, source: formats.Source, model: str
+) -> str | None:
+    """Returns the `bert_config.json` beside a TF1 checkpoint, if any.
+
+    Raises `InputError`, which names the model, if there is no `config.json`
+    instead.
+    """
+    path = checkpoint_paths.beside(directory, CONFIG)
+    if path is None and task_file.is_in(directory):
+        raise InputError(
+            f"{model}: has no {CONFIG}, because it was trained from a TF "
+            "Hub module. Only predict.py --model_dir supports it."
+        )
+    if path is None and not source.config_json.content:
+        raise InputError(
+            f"{model}: has a checkpoint, but no {CONFIG}. Copy it there, or "
+            "pass --bert_config_file, --vocab_file and --init_checkpoint "
+            "instead of --model."
+        )
+    return path
 
 
 def run_files(

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import tensorflow as tf
 from absl import logging
@@ -137,13 +137,17 @@ def train(
         stop = distribution.stop_requested(strategy, received.signal)
     if stop:
         path = os.path.join(options.output_dir, file_names.checkpoint(step))
-        logging.info(
-            f"Stopped by {stop} after step {step} of {num_steps}, saved as "
-            f"{path}. Run the same command again to resume."
-        )
-        # As a shell reports it. Another host may have received the signal.
-        number = signal.Signals.__members__.get(stop, signal.SIGTERM)
-        sys.exit(128 + number)
+        _exit(stop, f"after step {step} of {num_steps}, saved as {path}")
+
+
+def _exit(received: str, when: str) -> NoReturn:
+    """Ends the process after a signal, whose name is `received`."""
+    logging.info(
+        f"Stopped by {received} {when}. Run the same command again to resume."
+    )
+    # As a shell reports it. Another host may have received the signal.
+    number = signal.Signals.__members__.get(received, signal.SIGTERM)
+    sys.exit(128 + number)
 
 
 @contextlib.contextmanager
