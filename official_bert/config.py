@@ -87,7 +87,8 @@ class BertConfig:
             if next(files.read_lines(json_file), "") != "[PAD]":
                 raise
             raise InputError(
-                f"{json_file} is a vocabulary, not a config. Are they swapped?"
+                f"{json_file} is a vocabulary, not a config. Are the two files "
+                "swapped?"
             ) from error
         config.validate(f"{json_file}: ")
         return config

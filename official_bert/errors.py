@@ -64,7 +64,7 @@ class InputError(ValueError):
 
 
 def require_count(name: str, value: Any, at_least: int = 1) -> None:
-    """Raises `InputError` unless an argument is an integer, large enough."""
+    """Raises `InputError` unless `value` is an integer of this size."""
     if not (isinstance(value, numbers.Integral) and int(value) >= at_least):
         raise InputError(
             f"`{name}` must be an integer of at least {at_least}. Received: "

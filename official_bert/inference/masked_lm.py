@@ -87,7 +87,7 @@ class MaskedLanguageModel:
     def _log_probabilities(
         self, batch: dict[str, np.ndarray]
     ) -> list[np.ndarray]:
-        """Returns those of all tokens at P positions, float32 [B, P, V]."""
+        """Returns log-probabilities at P positions, float32 [B, P, V]."""
         [logits] = engines.require_finite(self._engine(batch))
         return [probabilities.log_softmax(logits + self._vocabulary_bias)]
 

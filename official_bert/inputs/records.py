@@ -114,7 +114,8 @@ def _features(where: str, serialized: bytes) -> Any:
         return tf.train.Example.FromString(serialized).features.feature
     except DecodeError as error:
         raise InputError(
-            f"{where} must be a `tf.train.Example`. Create or copy it again."
+            f"{where} must be a `tf.train.Example`. Create or copy the file "
+            "again."
         ) from error
 
 
@@ -129,8 +130,8 @@ def _masking(where: str, features: Any) -> Masking | None:
         if len(values) != 1 or not values[0] >= 0:
             raise InputError(
                 f"{where}: `{name}` must have one value in a {value_list}, at "
-                f"least 0. Received: {listed(values) or 'none'}. Create it "
-                "again."
+                f"least 0. Received: {listed(values) or 'none'}. Create the "
+                "file again."
             )
         settings[name] = values[0]
     if settings["max_ngram"] > MAX_NGRAM:

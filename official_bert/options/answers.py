@@ -126,10 +126,10 @@ class AnswerOptions(ModelOptions, EngineOptions, heading="Model"):
             if source.format.name == "huggingface":
                 key = "architectures"
                 names = source.config_json.get(key, tuple[str, ...] | None)
+                received = listed(names or ["none"])
                 message += (
                     f"Otherwise, `{key}` in its config.json must name one of "
-                    f"{listed(_CLASSES)}. Received: {listed(names or ['none'])}"
-                    "."
+                    f"{listed(_CLASSES)}. Received: {received}."
                 )
             else:
                 message += FOR_ORIGINAL

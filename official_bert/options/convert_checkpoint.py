@@ -38,7 +38,7 @@ class ConvertCheckpoint(TokenizerOptions, heading="Model"):
         "|".join(["auto", *FORMATS]),
     )
     bert_config_file: str | None = checks.optional_file(
-        "TF1, Model Garden: the config. Default: that beside the weights."
+        "TF1, Model Garden: the config. Default: the one beside the weights."
     )
     vocab_file: str | None = checks.optional_file(
         "The vocabulary. Default: the one beside the weights."

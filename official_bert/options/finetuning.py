@@ -226,7 +226,8 @@ class FinetuningOptions(
             received = f", not a run of {command}" if command else ""
             raise InputError(
                 f"--output_dir={self.output_dir} must contain a fine-tuned "
-                f"model{received}. Check it, or add --do_train or --model."
+                f"model{received}. Check the path, or add --do_train or "
+                "--model."
             )
 
     @property

@@ -69,12 +69,13 @@ POLICY: dict[str, Any] = {
     "tasks": "",
 }
 
-# Policies of options that concern a single command; that say what it does, such
-# as --do_train; that change at most rounding and dropout masks; and that do
-# both the first and the third.
+# Policies that several options share. Of options that concern one command:
 PER_COMMAND: dict[str, Any] = {"on_resume": "free", "inherited": False}
+# Of options that say what a command does, such as --do_train:
 ACTION: dict[str, Any] = {**PER_COMMAND, "in_sweep": False}
+# Of options that change at most rounding and dropout masks:
 NEUTRAL: dict[str, Any] = {"on_resume": "free", "changes_results": False}
+# Of options that concern one command, and change as little:
 EXECUTION: dict[str, Any] = PER_COMMAND | NEUTRAL
 
 # What a value of each type is, for error messages.

@@ -133,8 +133,10 @@ def _with_dense(arrays: Arrays, settings: EmbeddingSettings | None) -> Arrays:
 def load(
     variables: Mapping[str, Any],
     path: str,
+    *,
     model_files: ModelFiles | None = None,
-    **patterns: str,
+    may_initialize: str = "",
+    may_skip: str = "",
 ) -> Loaded:
     """Assigns all variables from a checkpoint, or none.
 
@@ -143,16 +145,17 @@ def load(
         path: Checkpoint prefix; a run directory, see `load_newest`; or a model
             in another format, see `open_arrays`.
         model_files: The model, if its files were read before.
-        patterns: Regular expressions. `may_initialize` matches names that may
-            be missing in the checkpoint; these variables keep their initial
-            values. `may_skip` matches names in the checkpoint that may be
-            unused. If both match a name, the weight may have another shape;
-            the variable then keeps its initial values.
+        may_initialize: Regular expression of names that may be missing in the
+            checkpoint. These variables keep their initial values.
+        may_skip: Regular expression of names in the checkpoint that may be
+            unused. If both expressions match a name, the weight may have
+            another shape; the variable then keeps its initial values.
 
     Raises:
         InputError: The checkpoint is damaged, or any other name is missing,
             unused or has another shape; the message lists all of them.
     """
+    patterns = {"may_initialize": may_initialize, "may_skip": may_skip}
     loaded = None
     if not files.exists(path + file_names.INDEX):
         loaded = load_newest(variables, path, **patterns)

@@ -183,7 +183,8 @@ class OwnData(DataSet):
         elif missing:
             logging.warning(
                 f"The test set is not evaluated: {len(missing)} of "
-                f"{len(examples)} rows have no known label, first {missing[0]}"
+                f"{len(examples)} rows have no known label, the first is "
+                f"{missing[0]}"
             )
         if any(e.label not in (None, ()) for e in examples):
             return examples

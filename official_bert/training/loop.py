@@ -92,8 +92,9 @@ def train(
     if the loss or the gradient is not finite.
     """
     options, strategy = trainer.options, trainer.strategy
-    every = (options.save_checkpoints_steps, options.eval_every)
-    intervals = list(filter(None, every))
+    intervals = [options.save_checkpoints_steps]
+    if options.eval_every:
+        intervals.append(options.eval_every)
     step, num_steps = start.step, trainer.schedule.num_train_steps
     sharded = distribution.shard_batches(batches, strategy)
     runner = StepRunner(trainer, start.seed, sharded.element_spec)

@@ -125,8 +125,9 @@ def read_examples(
             example = example._replace(answer=answer, qa=None)
         elif example.qas_id in place_of:
             raise InputError(
-                f"{place}: ids must differ. Received: {example.qas_id!r}, as "
-                f"in {place_of[example.qas_id]}. Rename one."
+                f"{place}: questions must have different ids. Received: "
+                f"{example.qas_id!r}, as in {place_of[example.qas_id]}. "
+                "Rename one."
             )
         elif answers is not None:
             example = example._replace(qa={**example.qa, "answers": answers})

@@ -60,7 +60,8 @@ def _answers(row: Row, is_training: bool) -> list[dict[str, Any]] | None:
     """Returns a row's answers; None if it may lack them, and does."""
     if "answers" in row.cells:
         answers = _decode(row, row.cells["answers"])
-        return [_in_context(answer, row.text("context")) for answer in answers]
+        context = row.text("context")
+        return [_in_context(answer, context) for answer in answers]
     if "answer_text" not in row.cells and not is_training:
         return None
     text = "" if row.get("answer_text") is None else row.text("answer_text")
@@ -93,9 +94,10 @@ def _decode(row: Row, value: Any) -> list[dict[str, Any]]:
     """Returns the answers in the column `answers`."""
     answers = value
     if isinstance(value, str):  # In CSV, as pandas and json write objects.
-        for text in (_ARRAY.sub(r"\1", value), value):
+        for text in (value, _ARRAY.sub(r"\1", value)):
             with contextlib.suppress(ValueError, SyntaxError, RecursionError):
                 answers = ast.literal_eval(text)
+                break
     if isinstance(answers, dict):
         texts, starts = answers.get("text"), answers.get("answer_start")
         if (

@@ -115,7 +115,8 @@ def open_arrays(directory: str, config: BertConfig | None = None) -> Arrays:
 def _weight_files(directory: str) -> Iterable[str]:
     if files.is_remote(directory):
         raise InputError(
-            f"{directory}: a Hugging Face model must be local. Copy it."
+            f"{directory}: a Hugging Face model must be in a local directory. "
+            "Copy it to one."
         )
     if os.path.exists(os.path.join(directory, _WEIGHTS)):
         return [_WEIGHTS]
