@@ -6,13 +6,13 @@ MODEL is a directory of sentence-transformers with a mean pooling, and PYTHON
 has that package. PAIRS is a file for --train_file without negatives, of 3,200
 pairs or more. Both sides train on batches of 32 pairs, with the same loss
 (MultipleNegativesRankingLoss, temperature 0.05), dropout, clipping and AdamW.
-Ours are those of training, which groups pairs of similar length; both sides cut
-padding that all first or all second texts have. By default,
-sentence-transformers has pairs in random order; it is also measured on our
-batches. Of 100 batches in each order, STEPS (10) are taken, from the shortest
-to the longest in equal steps. Tokenization is not measured. Each row is a
-process of its own, and the best of three rounds; `loss` is that of the shortest
-of our batches, before training and without dropout.
+As in training, our batches have pairs of similar length; both sides cut padding
+that all first or all second texts have. By default, sentence-transformers has
+pairs in random order; it is also measured on our batches. Of 100 batches in
+each order, STEPS (10) are taken, from the shortest to the longest in equal
+steps. Tokenization is not measured. Each row is a process of its own, and the
+best of three rounds; `loss` is the loss of the shortest of our batches, before
+training and without dropout.
 """
 
 import json

@@ -5,7 +5,7 @@
 RUN_DIR is an output directory of `run_classifier.py` or `run_squad.py`, trained
 with --do_eval or, for SQuAD, with --predict_file. `differing` is the number of
 answers that differ from TensorFlow's: labels, sentences with another tag, or
-the texts of answers to questions. Times are those of `--quantize`.
+the texts of answers to questions. Times are measured as in `--quantize`.
 """
 
 import os

@@ -8,8 +8,8 @@ the learning rate is higher for single texts. DATA_DIR contains `glue/MRPC` and
 so on. Prints, for each task and setting, the lowest, median and highest metric
 on the development set, in percent, and the number of failed runs. A run has
 failed if its metric is more than 10 points below the higher one of the two
-medians, or below that of the most frequent label. With --figure, draws the
-metric of each run. Finished runs are not repeated.
+medians, or below the metric of always predicting the most frequent label. With
+--figure, draws the metric of each run. Finished runs are not repeated.
 """
 
 import argparse

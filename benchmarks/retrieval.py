@@ -7,17 +7,17 @@ r"""Search in SQuAD: the paragraph of each question, among all paragraphs.
     --embedder=MODEL --reranker=RUN_DIR
 
 `pairs` writes the training data of a reranker: each question with its paragraph
-and some of those that BM25 ranks first. With `--embedder`, it writes that of an
-embedder: a row for each question, with the same paragraphs. `--words=N` cuts
-the question's own paragraph to N words around the answer. `--questions=0` are
-all.
+and some of the paragraphs that BM25 ranks first. With `--embedder`, it writes
+the training data of an embedder: a row for each question, with the same
+paragraphs. `--words=N` cuts the question's own paragraph to N words around the
+answer. `--questions=0` means all questions.
 
-`measure` prints a table; `--max_seq_length` is that of the embedder, by default
-its own. With `--words=N`, the score of a paragraph is the highest one of its
-windows of N words, three quarters of which are in the next window. The reranker
-orders the best 50 paragraphs of BM25 by a weighted sum of both scores; choose
-the weight by a table of the training set. Both commands need `pip install
-bm25s`; the reranker also needs `openvino`.
+`measure` prints a table; `--max_seq_length` sets the length of the embedder.
+With `--words=N`, the score of a paragraph is the highest score of its windows
+of N words, three quarters of which are in the next window. The reranker orders
+the best 50 paragraphs of BM25 by a weighted sum of both scores; choose the
+weight by a table of the training set. Both commands need `pip install bm25s`;
+the reranker also needs `openvino`.
 """
 
 import argparse
@@ -157,10 +157,10 @@ def rerank(
     paragraphs: Sequence[str],
     first: Scores,
 ) -> dict[float, Scores]:
-    """Returns BM25's scores with different weights of those of the reranker.
+    """Returns {weight: BM25's scores plus the weighted scores of the reranker}.
 
     Both are standardized over the paragraphs of a question. With an infinite
-    weight, the scores are those of the reranker alone.
+    weight, only the scores of the reranker count.
     """
     combined = {
         weight: np.full(first.shape, -np.inf, np.float32) for weight in _WEIGHTS

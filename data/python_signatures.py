@@ -3,7 +3,7 @@
     python data/python_signatures.py --output_dir=/tmp/signatures
 
 Each function of Python's standard library gives two examples: its signature
-with the first sentence of its own docstring, and with that of another function:
+with the first sentence of its own docstring, and with one of another function:
 
     signature                 summary                                label
     TarFile.getmember(name)   Return a TarInfo object for member name.   yes
@@ -99,7 +99,7 @@ def pairs(
 ) -> list[Pair]:
     """Returns two pairs for each function, with functions in random order.
 
-    The wrong summary is that of the next function, so that each is used once.
+    The wrong summary is taken from the next function, so each is used once.
 
     Args:
         functions: At least two, with different summaries.

@@ -5,8 +5,8 @@ r"""Answers HTTP requests with the predictions of a fine-tuned model.
   curl http://127.0.0.1:8000/predict -H "Content-Type: application/json" \
     -d '{"instances": ["A film to remember.", "Too long."]}'
 
-An instance is what predict.py reads in a line of JSON Lines. The response has
-the predictions in the order of the instances:
+Each instance has the form of a line of JSON Lines for predict.py. The response
+has the predictions in the order of the instances:
 
   {"predictions": [{"label": "1", "probabilities": {"0": 0.1, "1": 0.9}}, ...]}
 

@@ -42,7 +42,7 @@ class SearchResult(NamedTuple):
 
 
 class Embedder:
-    """Turns texts into vectors, whose similarity is that of the texts.
+    """Turns texts into vectors. Similar texts have similar vectors.
 
     ```
     name = "sentence-transformers/all-MiniLM-L6-v2"
@@ -52,8 +52,8 @@ class Embedder:
     ```
 
     Args:
-        engine: Computes the vectors of tokens, [B, S, H], or those of texts
-            if the settings have `in_model`.
+        engine: Computes vectors of tokens, [B, S, H], or vectors of texts,
+            [B, D], if the settings have `in_model`.
         tokenizer: The tokenizer of the model.
         settings: How tokens become a vector.
         config: The config of the model.

@@ -33,10 +33,10 @@ def make_gradients(model: Any) -> Engine:
 
     For each row of a batch, the output is the sum of the logits of a fine-tuned
     model times `logit_weights`. The embeddings, after layer normalization, are
-    a point on the straight line from those of `baseline_ids`, at 0, to those of
-    `input_ids`, at 1: the point `fractions` [B]. The engine returns float
-    [B, S]: the gradient with respect to the embedding of each token, times the
-    difference of the embeddings at the ends of the line.
+    the point `fractions` [B] on the straight line from the embeddings of
+    `baseline_ids`, at 0, to the embeddings of `input_ids`, at 1. The engine
+    returns float [B, S]: the gradient with respect to the embedding of each
+    token, times the difference of the embeddings at the ends of the line.
     """
 
     def compute(batch: dict[str, Any]) -> list[Any]:

@@ -18,7 +18,7 @@ from official_bert.tokenization import Tokenizer
 
 MASK = "[MASK]"
 
-# The number of sequences in memory in scoring, which makes one per token.
+# Scoring makes a sequence for each token. This many are in memory.
 _BLOCK = 4096
 
 

@@ -227,8 +227,7 @@ def _make_finetuned(
         )
     except InputError as error:
         raise InputError(
-            f"--teacher={options.teacher} must be a fine-tuned model. The "
-            f"error of predict.py: {error}"
+            f"--teacher={options.teacher} must be a fine-tuned model. {error}"
         ) from error
     taught, _ = tasks.load(*described)
     _require_same_task(taught, task, options)

@@ -40,7 +40,7 @@ def size_of(cells: Iterable[Any]) -> int:
 def find(cell: Any, labels: Collection[str] | None) -> list[float] | None:
     """Returns the numbers in a cell; None if it has the names of `labels`.
 
-    The numbers may be others than 0 and 1. `labels` is None if unknown.
+    The numbers may differ from 0 and 1. `labels` is None if unknown.
     """
     numbers, digits = numbers_in(cell), _digits_in(cell)
     are_names = labels is None or {*digits} <= {*labels}

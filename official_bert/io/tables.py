@@ -47,7 +47,7 @@ def format_of(path: str) -> str:
 
 
 def is_lines(path: str) -> bool:
-    """Whether the name of a file is that of lines of text."""
+    """Whether a file has lines of text, by its name."""
     return path.lower().removesuffix(".gz").endswith(f".{LINES}")
 
 

@@ -32,7 +32,7 @@ log_once = functools.cache(logging.log)  # Files are read several times.
 
 
 class _Columns:
-    """How the cells of a file are written, if its rows are read in one way.
+    """How the cells of a file are quoted, for one division into rows.
 
     Attributes:
         widths: The numbers of cells in a row.

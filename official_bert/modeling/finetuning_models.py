@@ -244,7 +244,7 @@ class SentenceEncoder(FinetuningModel):
 
     Inputs are [B, S], or [B, C, S] with C texts in each example. Returns
     float32 [B, D] or [B, C, D]. Unless S is static, padding that all first
-    texts have is cut off, and that of all others. `pooling` is "mean", over all
+    texts or all other texts have is cut off. `pooling` is "mean", over all
     tokens including [CLS] and [SEP], or "cls", the vector of [CLS]. With
     `embedding_size`, D, a dense layer with tanh follows; otherwise, D is H.
     `normalize` scales vectors to length 1.

@@ -189,10 +189,10 @@ def ranking_losses(vectors: Any, batch: Batch, temperature: float) -> Any:
 def symmetric_ranking_losses(
     vectors: Any, batch: Batch, temperature: float
 ) -> Any:
-    """Returns `ranking_losses` [B], averaged with those of the other direction.
+    """Returns the means [B] of `ranking_losses` in both directions.
 
-    In the other direction, each match must find its first text among those of
-    the batch. Negatives have no first text.
+    In the other direction, each match must find its text among the first texts
+    of the batch. Negatives have no first text.
     """
     swapped = ops.flip(vectors[:, :2], axis=1)
     ids = {"text_ids": ops.flip(batch["text_ids"][:, :2], axis=1)}
@@ -217,7 +217,7 @@ def cosent_losses(vectors: Any, batch: Batch, temperature: float) -> Any:
 
 
 def teacher_losses(vectors: Any, batch: Batch, temperature: float) -> Any:
-    """Returns 1 - cosine [B] of a text's vector and that of a teacher.
+    """Returns 1 - cosine [B] of the vectors of student and teacher.
 
     Both `vectors` and `teacher_answers` are float32 [B, H], of length 1.
     """

@@ -68,8 +68,8 @@ class AnswerOptions(ModelOptions, EngineOptions, heading="Model"):
         tasks="text",
     )
     threshold: str = flags.text(
-        "Classifiers: predict a label from this probability on. A number for "
-        "all labels (several labels per text), or LABEL=T, such as spam=0.2. "
+        "Classifiers: the minimum probability of a predicted label. A number "
+        "for all labels (multi-label only), or LABEL=T, such as spam=0.2. "
         "Default: as fitted in training, otherwise 0.5.",
         check=checks.parsed_by(parse_thresholds),
         tasks="text",

@@ -67,7 +67,8 @@ class ConvertCheckpoint(TokenizerOptions, heading="Model"):
     )
     add_tokens: str | None = checks.optional_file(
         "A file of new words and markers such as [E1], one per line, to add to "
-        "the vocabulary. Their weights are the means over their tokens today.",
+        "the vocabulary. Their weights are the means over the tokens into "
+        "which they were split before.",
     )
     repeat_positions: int = flags.non_negative(
         "For a model that was trained on at most N tokens: replace the "

@@ -53,8 +53,8 @@ class CreatePretrainingData(TokenizerOptions, NamedModel, heading="Model"):
         "Mask whole words, not single tokens."
     )
     words_are_separated: bool = flags.switch(
-        "With --do_whole_word_mask: words are what spaces separate, also "
-        "Chinese ones, whose characters are tokens.",
+        "With --do_whole_word_mask: spaces separate all words of the text, "
+        "also in Chinese, where each character is a token.",
         needs="do_whole_word_mask",
     )
     max_ngram: int = flags.option(

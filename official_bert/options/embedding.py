@@ -35,14 +35,16 @@ class EmbeddingOptions(
         "auto|mean|cls",
     )
     embedding_size: int | None = flags.option(
-        "Embeddings: the size of the vectors, by a dense layer with tanh after "
-        "the pooling; 0: no such layer. Default: as in the model, otherwise 0.",
+        "Embeddings: add a dense layer with tanh and this number of outputs "
+        "after the pooling. 0: no such layer. Default: as in the model, "
+        "otherwise 0.",
         None,
         between=(0, 65535),
     )
     matryoshka: str = flags.text(
-        "Embeddings: also train the first numbers of each vector, as many as "
-        "listed, such as 64,128, so that shorter vectors are good, too.",
+        "Embeddings: sizes such as 64,128. The first 64 and 128 numbers of "
+        "each vector are also trained, so that truncated vectors are good, "
+        "too.",
         check=checks.parsed_by(parse_sizes),
         conflicts="teacher",
     )
@@ -59,8 +61,8 @@ class EmbeddingOptions(
     )
     score_loss: str = flags.choice(
         "Embeddings: the loss of pairs with scores. cosent: the order of the "
-        "cosines. cosine: their squared difference from the scores, scaled to "
-        "0 to 1.",
+        "cosines. cosine: the squared difference of the cosines and the "
+        "scores, which are scaled to [0, 1].",
         "cosent|cosine",
         conflicts="teacher",
     )
@@ -72,8 +74,9 @@ class EmbeddingOptions(
         in_sweep=False,
     )
     mine_negatives: int = flags.non_negative(
-        "Embeddings: at the end, write mined_negatives.csv: the training pairs "
-        "with the N most similar texts that are not matches, to train on next.",
+        "Embeddings: at the end, write mined_negatives.csv for another "
+        "training: the training pairs with the N most similar texts that are "
+        "not matches.",
         needs="train_file",
         conflicts="sweep teacher",
         **flags.ACTION,

@@ -81,8 +81,8 @@ class FinetuningOptions(
         in_sweep=False,
     )
     distill_alpha: float = flags.share(
-        "The share of the teacher's answers in the loss; the rest is that of "
-        "the labels.",
+        "The weight of the teacher's answers in the loss. The labels have the "
+        "weight 1 - distill_alpha.",
         0.5,
         tasks="classification multilabel regression choices tags spans",
         inherited=False,

@@ -37,8 +37,8 @@ class Predict(AnswerOptions, heading="Model"):
     )
     sort_by: str = flags.choice(
         "The order of the output. uncertainty: texts with the smallest margin "
-        "between the two highest probabilities first (several labels: between "
-        "a probability and its threshold), to choose what to label next. Keeps "
+        "between the two highest probabilities first (multi-label: between a "
+        "probability and its threshold), to choose what to label next. Keeps "
         "all predictions in memory.",
         "input|uncertainty",
         needs="output_file",

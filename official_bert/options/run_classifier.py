@@ -48,7 +48,7 @@ def parse_class_weights(value: str) -> list[tuple[str, float]]:
 def _fold(value: str) -> str | None:
     match = re.fullmatch(r"([1-9]\d*)of(\d+)", value)
     if not match or int(match[2]) < max(2, int(match[1])):
-        return "must be the number of a fold and of all, such as 2of5."
+        return "must be a fold and the number of folds, such as 2of5."
     return None
 
 
@@ -142,8 +142,8 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
         "XNLI: evaluate on texts translated into English.", on_resume="free"
     )
     task_type: str = flags.choice(
-        "Own data: the type of the task. auto, the default for --train_file: "
-        "by the labels. embedding: vectors, from similar texts.",
+        "Own data: the type of the task. auto, the default with --train_file: "
+        "detected from the labels. embedding: sentence embeddings.",
         "classification|multilabel|regression|auto|embedding",
         common=True,
         in_sweep=False,
@@ -168,7 +168,7 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
         common=True,
     )
     id_column: str | None = flags.optional(
-        "Own data: column of ids, in tagging of the sentences. Default: the "
+        "Own data: column of ids; in tagging, ids of sentences. Default: the "
         "line number; in multiple choice, id if it exists."
     )
     label_file: str | None = checks.optional_file(

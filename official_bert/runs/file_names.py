@@ -28,8 +28,8 @@ DEV_ERRORS = "dev_errors"  # Evaluated examples with wrong answers.
 EVENTS = "eval"  # Directory of the TensorBoard events of evaluations.
 EVAL_HISTORY = "eval_history.jsonl"
 
-# Results. Some names have a variant at the end, such as a language or, if
-# another file than that of the run was evaluated, its name.
+# Results. Some names have a variant at the end, such as a language, or the name
+# of an evaluated file that is not that of the run.
 EVAL_RESULTS, PREDICT_RESULTS = "eval_results", "predict_results"
 METRICS, METRICS_TEXT = f"{EVAL_RESULTS}.json", f"{EVAL_RESULTS}.txt"
 ANY_METRICS = re.compile(rf"{EVAL_RESULTS}(\w*)\.json")  # The group: variant.

@@ -144,8 +144,8 @@ class Description:
     def write_beside(self, directory: str) -> None:
         """Writes the files beside weights and config, if there are any.
 
-        These are `task.json`, the tokenizer's, and those of `embedding`. For a
-        pre-trained model, only the tokenizer's files store the casing.
+        These are `task.json` and the files of the tokenizer and of `embedding`.
+        For a pre-trained model, only the tokenizer's files store the casing.
         """
         if self.task is not None:
             json_files.write(task_file.path_in(directory), self.task)

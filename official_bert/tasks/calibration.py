@@ -146,7 +146,7 @@ def _measure(
 
 
 def with_temperature(scores: np.ndarray, temperature: Any) -> np.ndarray:
-    """Returns the probabilities of logits that a temperature divides.
+    """Returns the probabilities after dividing the logits by a temperature.
 
     `temperature` is a number, or an array [N].
     """

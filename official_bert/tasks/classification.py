@@ -94,7 +94,7 @@ class ClassificationTask(TextTask):
         return bool(self.calibration.thresholds)
 
     def all_thresholds(self, given: dict[str, float]) -> dict[str, float]:
-        """Returns {label: threshold} for those of --threshold.
+        """Returns {label: threshold} for the values of --threshold.
 
         Returns {} unless one of two labels is given. The other label is
         predicted below its threshold.
@@ -212,7 +212,7 @@ class ClassificationTask(TextTask):
     def margin(self, answer: dict[str, Any]) -> float:
         """Returns the smallest difference from a threshold, if there are any.
 
-        Otherwise, returns that between the two highest probabilities.
+        Otherwise, returns the difference of the two highest probabilities.
         """
         if not self.has_thresholds:
             return super().margin(answer)

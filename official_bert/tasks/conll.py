@@ -86,7 +86,7 @@ class ConllData(DataSet):
         )
 
     def read(self, split: str) -> list[Sentence]:
-        """Returns `read_in_order`, but training sentences in a random order."""
+        """Reads a split like `read_in_order`, but shuffles training data."""
         sentences = self.read_in_order(split)
         return shuffle_examples(sentences) if split == "train" else sentences
 
@@ -110,7 +110,7 @@ class ConllData(DataSet):
         return [dataclasses.replace(s, tags=None) for s in sentences]
 
     def training_labels(self) -> tuple[str, ...]:
-        """Returns the sorted tags of the training data; logs the first one.
+        """Returns the sorted tags of the training data; logs the first word.
 
         Raises `InputError` if there is only one tag.
         """

@@ -61,7 +61,7 @@ class EmbeddingTask(task.Task):
             and D is H.
         normalize: Whether vectors have length 1.
         prompts: {name: text} of the model; not used in training.
-        similarity: That of vectors in later searches.
+        similarity: The similarity of vectors in later searches.
         num_texts: C, the largest number of texts of an example.
         loss: A key of `modeling.losses.EMBEDDING_LOSSES`.
         matryoshka: Sizes of truncated vectors that are trained and evaluated.
@@ -204,9 +204,9 @@ class EmbeddingTask(task.Task):
     ) -> Iterator[Sequence[str]]:
         """Yields a header, and each pair with the nearest wrong texts.
 
-        These are the matches and negatives of all pairs and the texts of the
-        corpus, except those that are equal to the query or to one of its
-        matches. `passages` are those of all texts; `answers` are theirs.
+        Wrong texts are matches and negatives of all pairs, and texts of the
+        corpus, that differ from the query and its matches. `passages` are
+        examples of all texts, and `answers` are their vectors.
         """
         found = {
             _key(text): (text, vector)
@@ -215,7 +215,7 @@ class EmbeddingTask(task.Task):
                 example.texts, normalize(vectors), strict=True
             )
         }
-        right: dict[str, set[str]] = {}  # What no query may have as negatives.
+        right: dict[str, set[str]] = {}  # {query: itself and its matches}
         keys = dict.fromkeys(map(_key, corpus))
         for pair in pairs:
             query, match, *others = map(_key, pair.texts)
@@ -258,7 +258,7 @@ class EmbeddingTask(task.Task):
 
 
 def _key(text: str) -> str:
-    """Returns what is the same for texts that count as equal."""
+    """Returns a key that is the same for texts that count as equal."""
     return " ".join(text.lower().split())
 
 
@@ -273,10 +273,11 @@ def _cosines(answers: Sequence[np.ndarray]) -> list[float]:
 
 
 def _search(examples: Examples, answers: Any) -> dict[str, Any]:
-    """Returns the metrics of finding matches among all texts but the first.
+    """Returns the metrics of a search of each match among all candidates.
 
-    Equal first texts are one query, with several matches. With passages to
-    search, these replace the negatives of the pairs.
+    Candidates are the matches, and either the passages to search or, if there
+    are none, the negatives. Equal first texts are one query, with several
+    matches.
     """
     queries: dict[str, np.ndarray] = {}
     documents: dict[str, np.ndarray] = {}
@@ -372,7 +373,7 @@ def _require_different(scores: Sequence[Any], column: str, path: str) -> None:
 def _require_others(
     options: RunClassifier, loss: str, training: Examples
 ) -> None:
-    """Raises `InputError` if pairs have no others to be compared with."""
+    """Raises `InputError` if there are no other pairs to compare with."""
     if loss in ("teacher", "cosine"):
         return
     if loss != "cosent" and any(any(e.texts[2:]) for e in training):
@@ -383,9 +384,9 @@ def _require_others(
     firsts, matches = ({_key(e.texts[n]) for e in training} for n in (0, 1))
     if loss != "cosent" and min(len(firsts), len(matches)) == 1:
         raise InputError(
-            f"{options.train_file}: must have different texts, and different "
-            "matches, which are compared with each other. Received: one of "
-            "them in all rows."
+            f"{options.train_file}: must have different texts and different "
+            "matches, because they are compared with each other. Received: the "
+            "same text or match in all rows."
         )
 
 
@@ -428,7 +429,8 @@ def _require_dropout(options: RunClassifier) -> None:
 def _settings(options: RunClassifier) -> dict[str, Any]:
     """Returns the fields of the task that are settings of the model.
 
-    Flags replace those of the model. Raises `InputError` if it has others.
+    Flags replace the settings of the model. Raises `InputError` if the model
+    has settings that cannot be trained.
     """
     settings = EmbeddingSettings(normalize=True)
     if trained := trained_task(options):
@@ -441,8 +443,8 @@ def _settings(options: RunClassifier) -> dict[str, Any]:
             raise InputError(
                 f"{options.init_checkpoint}: only mean or cls pooling can be "
                 "trained, with at most one dense layer with Tanh, and without "
-                "a default prompt and other settings. To train only its BERT, "
-                "add --pooling=mean or --pooling=cls."
+                "a default prompt and other settings. To train only the BERT "
+                "of the model, add --pooling=mean or --pooling=cls."
             )
     [pooling] = settings.pooling
     size = sum(layer.out_features for layer in settings.dense)  # Of one or none

@@ -54,7 +54,7 @@ class MultilabelTask(ClassificationTask):
         return [self.labels[index] for index in self.chosen(answer)]
 
     def probability(self, answer: np.ndarray, has_label: list[bool]) -> float:
-        """Returns that of exactly these labels, if they are independent."""
+        """Returns the product of the probabilities of all decisions."""
         return float(np.where(has_label, answer, 1 - answer).prod())
 
     def compare(self, targets: np.ndarray, answers: np.ndarray) -> Any:
@@ -65,7 +65,7 @@ class MultilabelTask(ClassificationTask):
         return (total - counts) / np.maximum(counts, 1)
 
     def all_thresholds(self, given: dict[str, float]) -> dict[str, float]:
-        """Returns the threshold of each label; "" is for all of them."""
+        """Returns the threshold of each label; the key "" means all labels."""
         if "" in given:
             return dict.fromkeys(self.labels, given[""])
         known = zip(self.labels, self.thresholds.tolist(), strict=True)

@@ -138,7 +138,7 @@ def _placeholders(labels: Collection[str]) -> set[str]:
 
 
 def _names(label: str | Sequence[str]) -> Sequence[str]:
-    """Returns the names in a label: itself, or those of several."""
+    """Returns the names in a label: one, or those in a multi-label."""
     return [label] if isinstance(label, str) else label
 
 

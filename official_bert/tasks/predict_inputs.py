@@ -58,7 +58,7 @@ def table_inputs(
     """Yields the rows of a table of which the task parses the columns `names`.
 
     Without names, it parses all cells. `trained_header` says whether the tables
-    of the training had a header. Warns at the end if texts are empty.
+    of the training data had a header. Warns at the end if texts are empty.
     """
     empty, has_header = [], options.has_header
     rows = tables.read(
@@ -84,7 +84,7 @@ def table_inputs(
 
 
 def _warn_of_header(rows: Iterator[Row], names: Sequence[str]) -> Iterator[Row]:
-    """Returns the rows; warns if the texts of only the first one are words."""
+    """Returns the rows; warns if only the first row has one word per cell."""
     sample = [*itertools.islice(rows, 1000)]
     are_words, *others = (
         all(len(row.text(name).split()) == 1 for name in names)

@@ -49,10 +49,10 @@ _ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 class SentencePooling:
-    """Turns vectors of tokens into vectors of texts, as the settings say.
+    """Turns vectors of tokens into vectors of texts, by the model's settings.
 
-    If the model itself does so, its vectors are returned. Raises `InputError`
-    if a dense layer does not fit the hidden size.
+    If the model itself computes vectors of texts, they are returned. Raises
+    `InputError` if a dense layer does not fit the hidden size.
     """
 
     def __init__(self, settings: EmbeddingSettings, hidden_size: int) -> None:

@@ -398,7 +398,7 @@ class TaggingTask(task.Task):
 
         `offsets` of tokens, and `start` and `end` (exclusive) of entities are
         positions in the text, or in the words joined by spaces. The probability
-        of an entity is the mean of those of its tags.
+        of an entity is the mean probability of its tags.
         """
         words, text = list(example.words), example.text
         spans = [tuple(span) for span in example.offsets]

@@ -101,7 +101,7 @@ class DataSet(abc.ABC):
         """Reads the used splits before TensorFlow is imported.
 
         Returns None if they are invalid and `output_dir` has a model: they may
-        be those of another task, which a comparison with that model reports.
+        belong to another task, which a comparison with that model reports.
         """
         try:
             return self.read_all(options.used_splits)
@@ -411,9 +411,9 @@ class Task(abc.ABC):
     ) -> "Calibrated":
         """Returns the calibrated task, its answers, and their metrics.
 
-        `answers` are those without calibration. If `fits`, a calibration is
-        fitted to them; otherwise, that of the task is applied. By default, and
-        if there is none, nothing changes.
+        `answers` are not calibrated. If `fits`, a calibration is fitted to
+        them; otherwise, the calibration of the task is applied. By default,
+        and if there is none, nothing changes.
         """
         return Calibrated(self, answers, {})
 

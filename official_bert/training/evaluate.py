@@ -100,8 +100,8 @@ def write_results(run: "FinetuningRun", global_step: int) -> None:
     if variant := _variant(run):
         names = [file_names.EVAL_RESULTS + variant]
         logging.info(
-            "Another file than that of the run is evaluated. Its results are "
-            f"in {os.path.join(run.directory, names[0])}.json"
+            "The evaluated file is not that of the run. Its results are in "
+            f"{os.path.join(run.directory, names[0])}.json"
         )
     else:
         reporting.write_summary(run.directory, main_results)
@@ -132,7 +132,7 @@ def predict(run: "FinetuningRun") -> None:
     """Predicts all test sets and writes the task's prediction files."""
     if variant := _variant(run, "test"):
         logging.info(
-            "Another file than that of the run is predicted. The names of its "
+            "The predicted file is not that of the run. The names of its "
             f"results contain {variant}"
         )
     for split in run.task.data.splits("test"):

@@ -79,7 +79,7 @@ def _metric_rows(results: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
 
 
 def _read_answers(directories: Sequence[str], folds: Sequence[int]) -> Any:
-    """Returns the answers [N, C] of the models that did not train on them."""
+    """Returns answers [N, C] of the models that were not trained on the row."""
     answers: dict[int, Any] = {}
     for fold, directory in enumerate(directories, start=1):
         text = files.read_text(

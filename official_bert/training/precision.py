@@ -43,7 +43,7 @@ def _has_bfloat16() -> bool:
             names = set(file.read().split())
     except OSError:  # Not Linux.
         return True
-    # The last one is that of ARM.
+    # The last one is the name on ARM.
     return not names.isdisjoint(("avx512_bf16", "amx_bf16", "bf16"))
 
 

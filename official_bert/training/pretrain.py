@@ -341,8 +341,9 @@ def _write_results(run: PretrainingRun, results: dict[str, Any]) -> None:
                     f"Use shorter sequences first (--max_seq_length={_SHORT})"
                 )
             logging.warning(
-                f"{name} is {loss:.2f}; by frequency alone {by_frequency:.2f}: "
-                f"nothing else is learned yet. {advice}"
+                f"{name} is {loss:.2f}. Predicting tokens by their frequency "
+                f"gives {by_frequency:.2f}: the model has learned nothing else "
+                f"yet. {advice}"
             )
 
 

@@ -164,11 +164,10 @@ class TrainingStep:
     def vector_gradients(
         self, objective: EmbeddingObjective, batch: Batch, dropout_seed: Any
     ) -> tuple[Scalars, Any]:
-        """Returns the sum of this replica's losses, and vectors' gradients.
+        """Returns this replica's sum of losses, and gradients for its vectors.
 
-        These are the gradients of the sum over all replicas, for the vectors of
-        this replica; see `EmbeddingObjective`. The dropout masks are those of
-        `gradients`.
+        These are gradients of the sum over all replicas; see
+        `EmbeddingObjective`. The dropout masks are the same as in `gradients`.
         """
 
         def encode(numbered_part: Any) -> Any:

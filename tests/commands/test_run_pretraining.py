@@ -386,7 +386,7 @@ def test_loss_of_predicting_frequencies_is_shown_beside_the_models(
     run(folder, do_eval=True)
     shown = f"masked_lm_loss .* {expected:9.4f}\n"
     assert re.search(shown, capsys.readouterr().out)
-    advice = "nothing else is learned yet. Train for more steps"
+    advice = "the model has learned nothing else yet. Train for more steps"
     assert f"by frequency alone {expected:.2f}: {advice}" in caplog.text
 
 

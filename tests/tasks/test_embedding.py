@@ -226,7 +226,7 @@ def test_settings_are_those_of_the_model(tmp_path):
             "mine_negatives=1 needs pairs without scores",
         ),
         ("text\na\nb\n", {"train_batch_size": 1}, "=1 compares no pair with"),
-        ("query,positive\na,b\nc,B\n", {}, "have different texts, and diff"),
+        ("query,positive\na,b\nc,B\n", {}, "have different texts and diff"),
         ("query,positive\na,b\na,b\n", {"dev_share": 0.1}, "the same text"),
         ("text,w\na,1\nb,2\n", {"weight_column": "w"}, "=w is for .* embed"),
         (

@@ -6,10 +6,11 @@ Run with a Python that has sentence-transformers; made with 6.2.0.
 
 `sentence_transformers/` is `transformers/pretraining`, with a pooling, a dense
 layer, normalization and prompts. `vectors.npz` holds its vectors of `TEXTS`,
-those with the prompt "query", and those of each pooling alone, under its name.
+its vectors with the prompt "query", and the vectors of each pooling alone,
+under the name of the pooling.
 
 `cross_encoder/` is the same model with a random output. `scores.npz` holds its
-scores of `PAIRS`, and those without the sigmoid, under the name `Identity`.
+scores of `PAIRS`, and its logits under the name `Identity`.
 """
 
 import pathlib

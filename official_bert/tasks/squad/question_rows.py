@@ -50,7 +50,7 @@ def read(
             if to_bit(given) and not is_impossible:
                 must = "be false, or the answer empty"
                 raise row.error("is_impossible", must, given)
-            # With this key, metrics are those of SQuAD 2.0.
+            # With this key, the metrics of SQuAD 2.0 are computed.
             if is_training or is_impossible:
                 qa["is_impossible"] = is_impossible
         yield f"{row.where} (question {name!r})", row.text("context"), qa

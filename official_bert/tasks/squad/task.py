@@ -307,9 +307,10 @@ class SquadTask(task.Task):
 
     @classmethod
     def of_transformers(cls, model: task.TransformersModel) -> "SquadTask":
-        """Returns the task, with the defaults 128 and 64 if they fit.
+        """Returns the task; --doc_stride and --max_query_length are defaults.
 
-        As in transformers, padding is never chosen as an answer.
+        They are lower in models with few positions. As in transformers, padding
+        is never chosen as an answer.
         """
         return cls(
             pad_to="bucket",
