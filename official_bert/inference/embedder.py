@@ -184,10 +184,11 @@ class Embedder:
         return self._pool(vectors, batch["input_mask"])
 
     def similarity(self, a: np.ndarray, b: np.ndarray) -> Vectors:
-        """Returns the similarities of vectors [N, D] and [M, D], [N, M].
+        """Returns the similarities [N, M] of vectors [N, D] and [M, D].
 
-        It is the model's: cosine by default, a dot product, or a negative
-        distance. A single vector [D] is the same as [1, D].
+        The model's settings determine the kind: cosine by default, a dot
+        product, or a negative distance. A single vector [D] is the same as
+        [1, D]. Raises `InputError` for other arrays, NaN and infinity.
         """
         a = as_vectors("a", a)
         b = as_vectors("b", b, a.shape[1])
@@ -203,9 +204,18 @@ class Embedder:
     ) -> SearchResult:
         """Finds the `k` most similar vectors of a corpus for each query.
 
-        The search is exact. `corpus_vectors`, [M, D], are those of this
-        embedder. By default, queries have the prompt "query", if the model has
-        it. If M is smaller than `k`, there are M results.
+        The search is exact.
+
+        Args:
+            queries: N texts.
+            corpus_vectors: float [M, D], computed with this embedder.
+            k: The number of results for each query, at most M.
+            prompt_name: As in calls of the embedder. Default: "query", if the
+                model has this prompt.
+
+        Raises:
+            InputError: The queries are not texts, the vectors do not have the
+                shape [M, D] with M > 0, or `k` is not positive.
         """
         if getattr(queries, "dtype", None) in (np.float16, np.float32, float):
             raise InputError(

@@ -229,6 +229,14 @@ class Bert(layers.PretrainedLayer):
         embedding_output: float Tensor [B, S, H] to use instead of the
             embeddings of `input_ids`.
         training: Whether to apply dropout, or a `StepContext`.
+
+    Returns:
+        A `BertOutput`.
+
+    Raises:
+        TypeError: `input_ids` is a dict or a list.
+        ValueError: `input_ids` does not have two axes, S exceeds the number of
+            positions of the model, or another Tensor does not fit [B, S].
     """
 
     def __init__(

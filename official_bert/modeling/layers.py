@@ -269,6 +269,10 @@ class PretrainedLayer(ConfiguredLayer):
             model: A directory, the name of a released model, or OWNER/NAME on
                 the Hugging Face Hub; see `sources.pretrained.find`.
             kwargs: Arguments of the constructor, such as `name`.
+
+        Raises:
+            InputError: There is no such model, it is damaged, or it is not a
+                BERT model.
         """
         from official_bert.sources import loading
 

@@ -45,6 +45,9 @@ class AdamWeightDecay:
         step: int64 variable, the number of updates.
         slots: {name in a checkpoint: variable}, the moments of each weight:
             its path and `/adam_m` or `/adam_v`.
+
+    Raises:
+        InputError: Two weights have the same path.
     """
 
     moments: ClassVar = ("adam_m", "adam_v")

@@ -26,7 +26,7 @@ STEPS = 64
 
 
 def indices(name: str, logits: Any) -> list[list[tuple[int, ...]]]:
-    """Returns the logits that each output is the sum of."""
+    """Returns the indices of the logits that are summed for each output."""
     if name == "BertForSequenceClassification":
         return [[(int(logits.argmax()),)]]
     if name == "BertForTokenClassification":
