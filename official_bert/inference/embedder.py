@@ -209,7 +209,8 @@ class Embedder:
         Args:
             queries: N texts.
             corpus_vectors: float [M, D], computed with this embedder.
-            k: The number of results for each query, at most M.
+            k: The number of results for each query. If M is smaller, there are
+                M results.
             prompt_name: As in calls of the embedder. Default: "query", if the
                 model has this prompt.
 

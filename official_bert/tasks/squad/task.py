@@ -307,10 +307,10 @@ class SquadTask(task.Task):
 
     @classmethod
     def of_transformers(cls, model: task.TransformersModel) -> "SquadTask":
-        """Returns the task; --doc_stride and --max_query_length are defaults.
+        """Returns the task, with default values of the flags.
 
-        They are lower in models with few positions. As in transformers, padding
-        is never chosen as an answer.
+        --doc_stride and --max_query_length are lower for models with few
+        positions. As in transformers, padding is never chosen as an answer.
         """
         return cls(
             pad_to="bucket",
