@@ -143,7 +143,7 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
     )
     task_type: str = flags.choice(
         "Own data: the type of the task. auto, the default with --train_file: "
-        "detected from the labels. embedding: sentence embeddings.",
+        "by the labels. embedding: sentence embeddings.",
         "classification|multilabel|regression|auto|embedding",
         common=True,
         in_sweep=False,
