@@ -31,7 +31,8 @@ LEVELS = [
     "inputs inference.openvino_engine",
     "tasks pretraining_data",
     # Keras and TensorFlow
-    "modeling optimization hub inputs.datasets=inputs.records",
+    "modeling optimization hub inference.keras_engine "
+    "inputs.datasets=inputs.records",
     "inference.forward export.quantization export.onnx export.openvino "
     "sources.loading=sources.model=sources.converter=sources.weights="
     f"sources.formats.tf1.checkpoint={WEIGHTS_OF_FORMATS}="

@@ -19,7 +19,7 @@ from absl import logging
 
 from official_bert import tasks
 from official_bert.errors import InputError, missing_package
-from official_bert.inference import openvino_engine
+from official_bert.inference import keras_engine, openvino_engine
 from official_bert.inference.masked_lm import MASK
 from official_bert.inference.openvino_engine import OpenVinoEngine
 from official_bert.io import files
@@ -116,7 +116,7 @@ def load_embedder(
         (_, model, tokenizer, _), engine = load_finetuned(
             model_files, choice, os.path.dirname(task)
         )
-        return engine or make_keras_engine(lambda x: [model(x)]), tokenizer
+        return engine or keras_engine.make(lambda x: [model(x)]), tokenizer
 
     def load() -> Any:
         return _import_trained_models(model_files).load_encoder(model_files)
@@ -131,16 +131,7 @@ def load_embedder(
         vectors = bert(**batch).encoder_outputs
         return [vectors[number] for number in layers]
 
-    return make_keras_engine(run), tokenizer
-
-
-def make_keras_engine(
-    function: Callable[[dict[str, Any]], list[Any]],
-) -> Engine:
-    """Imports TensorFlow; see `keras_engine.make`."""
-    from official_bert.inference import keras_engine
-
-    return keras_engine.make(function)
+    return keras_engine.make(run), tokenizer
 
 
 def _import_trained_models(model_files: ModelFiles) -> Any:

@@ -19,6 +19,7 @@ import numpy as np
 from absl import logging
 
 from official_bert.errors import InputError
+from official_bert.inference import keras_engine
 from official_bert.inference.masked_lm import MASK
 from official_bert.inputs import padding
 from official_bert.inputs.schemas import text_schema
@@ -183,8 +184,6 @@ def make(
                 "for OpenVINO, and a model with --feature_layers have none. "
                 "Use --explain=occlusion."
             )
-        from official_bert.inference import keras_engine
-
         gradients = keras_engine.make_gradients(finetuned.model)
     length = finetuned.max_seq_length
     return Explainer(tokenizer, length, batch_size, engine, gradients)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from official_bert.inference import keras_engine
 from official_bert.modeling.losses import EMBEDDING_LOSSES, LOSSES
 from official_bert.sources.heads import Head
 from official_bert.tasks import engines
@@ -20,17 +21,6 @@ class Outputs(NamedTuple):
     # batch are 0, with the weight 0.
     losses: np.ndarray
     weights: np.ndarray  # float64 [N], the sum of the weights of these losses.
-
-
-def _of_any_size(batch: dict[str, Any]) -> dict[str, tf.TensorSpec]:
-    """Returns the specs of batches of any size and sequence length."""
-    length, specs = batch["input_ids"].shape[-1], {}
-    for name, values in batch.items():
-        shape = [None, *values.shape[1:]]
-        if shape[-1] == length:
-            shape[-1] = None
-        specs[name] = tf.TensorSpec(shape, values.dtype)
-    return specs
 
 
 @dataclasses.dataclass(eq=False)
@@ -53,9 +43,10 @@ class Forward:
     )
 
     def __post_init__(self) -> None:
-        self._compiled = tf.function(
+        is_tpu = isinstance(self.strategy, tf.distribute.TPUStrategy)
+        self._run = keras_engine.compile_function(
             lambda batch: self.strategy.run(self._on_replica, args=(batch,)),
-            autograph=False,
+            has_static_shapes=is_tpu,
         )
 
     def run(
@@ -82,13 +73,7 @@ class Forward:
 
     def __call__(self, batch: dict[str, np.ndarray]) -> list[np.ndarray]:
         """Returns logits, loss sums [B] and weight sums [B] of a batch."""
-        tensors = {name: tf.constant(values) for name, values in batch.items()}
-        compute = self._compiled
-        # One trace serves all sizes, except on TPUs, whose programs have
-        # static shapes.
-        if not isinstance(self.strategy, tf.distribute.TPUStrategy):
-            compute = compute.get_concrete_function(_of_any_size(tensors))
-        return [self._join_replicas(values) for values in compute(tensors)]
+        return [self._join_replicas(values) for values in self._run(batch)]
 
     def _join_replicas(self, values: Any) -> np.ndarray:
         parts = self.strategy.experimental_local_results(values)

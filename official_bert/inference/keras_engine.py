@@ -1,31 +1,44 @@
-"""Runs models with TensorFlow."""
+"""Runs models with TensorFlow, which is imported when an engine is made."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from official_bert.tasks.engines import Engine
 
 
-def make(function: Callable[[dict[str, Any]], list[Any]]) -> Engine:
-    """Returns an engine that compiles a function once, for all shapes.
+def compile_function(
+    function: Callable[[dict[str, Any]], Any],
+    *,
+    has_static_shapes: bool = False,
+) -> Callable[[dict[str, np.ndarray]], Any]:
+    """Compiles a function of {name: Tensor}; returns one of {name: array}.
 
-    `function` returns Tensors for a dict of Tensors.
+    It is compiled once, for arrays of all sizes, or with `has_static_shapes`
+    once for each size, as TPUs require.
     """
+    import tensorflow as tf
+
     compiled = tf.function(function, autograph=False)
 
-    def compute(batch: dict[str, np.ndarray]) -> list[np.ndarray]:
+    def run(batch: dict[str, np.ndarray]) -> Any:
         tensors = {name: tf.constant(values) for name, values in batch.items()}
+        if has_static_shapes:
+            return compiled(tensors)
         specs = {
             name: tf.TensorSpec([None] * values.ndim, values.dtype)
             for name, values in batch.items()
         }
-        outputs = compiled.get_concrete_function(specs)(tensors)
-        return [values.numpy() for values in outputs]
+        return compiled.get_concrete_function(specs)(tensors)
 
-    return compute
+    return run
+
+
+def make(function: Callable[[dict[str, Any]], list[Any]]) -> Engine:
+    """Returns an engine that compiles a function of {name: Tensor} once."""
+    run = compile_function(function)
+    return lambda batch: [values.numpy() for values in run(batch)]
 
 
 def make_gradients(model: Any) -> Engine:
@@ -38,6 +51,7 @@ def make_gradients(model: Any) -> Engine:
     returns float [B, S]: the gradient with respect to the embedding of each
     token, times the difference of the embeddings at the ends of the line.
     """
+    import tensorflow as tf
 
     def compute(batch: dict[str, Any]) -> list[Any]:
         length = tf.shape(batch["input_ids"])[-1]

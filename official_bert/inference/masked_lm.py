@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from official_bert.errors import InputError, quoted, require_count
+from official_bert.inference import keras_engine
 from official_bert.inputs import text_inputs
 from official_bert.inputs.padding import Unpadded
 from official_bert.options import Predict
@@ -46,7 +47,9 @@ class MaskedLanguageModel:
         bias = np.full(self.config.vocab_size, -np.inf, np.float32)
         bias[self._token_ids] = 0.0
         self._vocabulary_bias = bias
-        self._engine = engine or _keras_engine(model)
+        self._engine = engine or keras_engine.make(
+            lambda batch: [model(batch).masked_lm_logits]
+        )
 
     def read_inputs(self, options: Predict) -> None:
         """Every line of an input file is an example; see `Task.read_inputs`."""
@@ -90,12 +93,6 @@ class MaskedLanguageModel:
         """Returns log-probabilities at P positions, float32 [B, P, V]."""
         [logits] = engines.require_finite(self._engine(batch))
         return [probabilities.log_softmax(logits + self._vocabulary_bias)]
-
-
-def _keras_engine(model: Any) -> Engine:
-    from official_bert.inference import keras_engine
-
-    return keras_engine.make(lambda batch: [model(batch).masked_lm_logits])
 
 
 class Guess(NamedTuple):

@@ -11,7 +11,7 @@ import numpy as np
 from absl import logging
 
 from official_bert.errors import InputError, listed, quoted, require_count
-from official_bert.inference import engine_choice, explanations
+from official_bert.inference import engine_choice, explanations, keras_engine
 from official_bert.io import frames
 from official_bert.options import AnswerOptions, Predict
 from official_bert.tasks import engines
@@ -62,7 +62,7 @@ class Predictor:
         self._has_warned = False  # About truncated texts.
         self._batch_size = batch_size
         model = finetuned.model
-        self._engine = engine or engine_choice.make_keras_engine(
+        self._engine = engine or keras_engine.make(
             lambda batch: [model(batch, training=False)]
         )
         self._explainer = None
