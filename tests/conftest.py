@@ -4,15 +4,21 @@ import json
 import lzma
 import os
 import pathlib
+import shlex
 import signal
 import sys
+import types
 import unicodedata
 from typing import Any
 
 import pytest
 import tensorflow as tf
-from support import ROOT, SPECIAL, recorded_texts, write_vocab
+from support import ROOT, SPECIAL, command_lines, recorded_texts, write_vocab
 from support.recorded import EXTRACT
+
+from official_bert.commands import run_classifier
+from official_bert.io import processes
+from official_bert.options import RunClassifier
 
 SHARED = ROOT.parent / "shared"
 
@@ -74,6 +80,22 @@ def without_learning(monkeypatch):
     from support import tiny
 
     tiny.count_steps(monkeypatch)
+
+
+@pytest.fixture
+def started_runs(monkeypatch):
+    """Runs sweeps and folds in this process; returns the options of runs."""
+    started = []
+
+    def start_command(name, flags):
+        assert name == "run_classifier"
+        options = command_lines.parse(RunClassifier, shlex.join(flags))
+        started.append(options)
+        run_classifier.main(options)
+        return types.SimpleNamespace(wait=lambda: 0)
+
+    monkeypatch.setattr(processes, "start_command", start_command)
+    return started
 
 
 @pytest.fixture

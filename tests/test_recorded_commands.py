@@ -2,7 +2,6 @@
 
 import json
 import re
-import typing
 
 import numpy as np
 import pytest
@@ -31,8 +30,7 @@ def run(golden, tmp_path, monkeypatch):
     def run_recorded(command, name):
         _, *arguments = read_json(directory / "commands.json")[name]
         line = " ".join(arguments).replace("WORK", str(tmp_path))
-        options = typing.get_type_hints(command.main)["options"]
-        command.main(command_lines.parse(options, line))
+        command_lines.run(command, line)
         return directory / "expected"
 
     return run_recorded

@@ -27,5 +27,4 @@ def main(options: Predict) -> None:
     options = options.resolve()
     from official_bert.inference import line_prediction
 
-    options.download_weights()
     line_prediction.run(options)

@@ -74,7 +74,7 @@ def run(options: RunClassifier, rows: Sequence[Row]) -> tuple["Task", str]:
     examples = None if options.sweep else task.data.read_early(options)
     with cli.quiet_imports():
         from official_bert.inference import teacher
-        from official_bert.training import finetune, folds, reporting, sweep
+        from official_bert.training import finetune, folds, sweep
 
     if options.teacher and options.do_train:
         task = teacher.with_teacher(task, options)
@@ -84,5 +84,4 @@ def run(options: RunClassifier, rows: Sequence[Row]) -> tuple["Task", str]:
     if options.folds:
         task = folds.run(task, options, rows)
     finetune.finetune(task, options, examples)
-    reporting.print_next_command(task, options)
     return task, options.output_dir

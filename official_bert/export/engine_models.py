@@ -29,7 +29,7 @@ from official_bert.export import onnx, openvino
 from official_bert.export.quantization import Quantization, quantize_openvino
 from official_bert.inference import openvino_engine
 from official_bert.inference.openvino_engine import OpenVinoEngine
-from official_bert.inputs.schemas import text_schema
+from official_bert.inputs.schemas import TEXT_INPUTS
 from official_bert.io import files
 from official_bert.modeling.encoder import Bert
 from official_bert.modeling.finetuning_models import build_model
@@ -147,7 +147,7 @@ def _write(
     The comparison is on random tokens. An interrupted call changes nothing.
     Raises `InputError` if the directory cannot be written.
     """
-    names, shape = [*text_schema(0)], [None, None]
+    names, shape = [*TEXT_INPUTS], [None, None]
     task, scale = description.task, None
     if task is not None:
         if task["kind"] == "choice":

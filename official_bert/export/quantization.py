@@ -23,7 +23,7 @@ from official_bert.inference import openvino_engine
 from official_bert.inference.openvino_engine import OpenVinoEngine
 from official_bert.inputs import records, tfrecords
 from official_bert.inputs.records import RecordFiles
-from official_bert.inputs.schemas import text_schema
+from official_bert.inputs.schemas import TEXT_INPUTS
 from official_bert.io import files
 from official_bert.runs import file_names
 from official_bert.tasks import engines
@@ -180,7 +180,7 @@ def _calibration_batches(
     schema = finetuned.task.schema(finetuned.max_seq_length)
     vocab_size = len(finetuned.tokenizer.vocab)
     records.check_files(RecordFiles([path], schema), vocab_size)
-    schema = {name: schema[name] for name in text_schema(0)}
+    schema = {name: schema[name] for name in TEXT_INPUTS}
     step = max(1, tfrecords.count_records(path) // _NUM_CALIBRATION)
     stop = step * _NUM_CALIBRATION
     for record in itertools.islice(tfrecords.read(path), 0, stop, step):

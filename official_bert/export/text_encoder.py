@@ -12,6 +12,7 @@ from official_bert.errors import InputError, missing_package
 from official_bert.export import graph_packing
 from official_bert.export.graph_tokenizer import GraphTokenizer
 from official_bert.inputs import text_inputs
+from official_bert.inputs.schemas import TEXT_INPUTS
 from official_bert.io import files, json_files
 from official_bert.modeling.layers import serializable
 from official_bert.tokenization import FullTokenizer, TokenizerSettings
@@ -82,10 +83,9 @@ class TextEncoder(keras.layers.Layer):
         )
         shape = tf.concat([tf.shape(texts[0]), [length]], axis=0)
         static_shape = texts[0].shape.concatenate([length])
-        names = ("input_ids", "input_mask", "segment_ids")
         return {
             name: tf.ensure_shape(tf.reshape(ids, shape), static_shape)
-            for name, ids in zip(names, packed.values(), strict=True)
+            for name, ids in zip(TEXT_INPUTS, packed.values(), strict=True)
         }
 
     def get_config(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from official_bert.errors import InputError
 from official_bert.inference import keras_engine
 from official_bert.inference.masked_lm import MASK
 from official_bert.inputs import padding
-from official_bert.inputs.schemas import text_schema
+from official_bert.inputs.schemas import TEXT_INPUTS
 from official_bert.options.predict import EXPLANATIONS
 from official_bert.tasks.engines import Engine
 from official_bert.tasks.task import Features, FinetunedModel, Output, Task
@@ -62,7 +62,7 @@ class Explainer:
             )
             batch = features.batch([index], length, 1)
             if (choice := own[0].choice) is not None:
-                for name in text_schema(0):
+                for name in TEXT_INPUTS:
                     batch[name] = batch[name][:, [choice]]
             explained[own[0].example].append(self._explain(batch, own))
         return explained

@@ -36,6 +36,7 @@ def load(options: Predict) -> Answerer:
     size = options.batch_size
     if not options.is_masked_lm:
         return Predictor.from_options(options, size, options.explain)
+    options.download_weights()
     model, tokenizer, engine = engine_choice.load_masked_lm(
         options.model_files, options
     )

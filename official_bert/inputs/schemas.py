@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+# Features of every text that a model reads.
+TEXT_INPUTS = ("input_ids", "input_mask", "segment_ids")
+
 
 class Feature(NamedTuple):
     """One feature of a record."""
@@ -30,7 +33,7 @@ Schema = Mapping[str, Feature]
 def text_schema(max_seq_length: int, num_choices: int = 1) -> Schema:
     """Returns the features of a text or pair, or of several choices."""
     tokens = Feature(max_seq_length, "max_seq_length", num_choices=num_choices)
-    return dict.fromkeys(("input_ids", "input_mask", "segment_ids"), tokens)
+    return dict.fromkeys(TEXT_INPUTS, tokens)
 
 
 def pretraining_schema(

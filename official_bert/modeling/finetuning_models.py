@@ -11,6 +11,7 @@ import keras
 from keras import ops
 
 from official_bert.config import BertConfig
+from official_bert.inputs.schemas import TEXT_INPUTS
 from official_bert.modeling import layers
 from official_bert.modeling.encoder import Bert, BertOutput
 from official_bert.modeling.layers import StepContext, Training
@@ -26,7 +27,6 @@ from official_bert.sources.heads import NO_POOLING_HEAD, Head, PoolingHead
 # The standard deviation of initial output weights in the original.
 _OUTPUT_RANGE = 0.02
 
-_INPUTS = ("input_ids", "input_mask", "segment_ids")
 _EMBEDDINGS = "embedding_output"  # Optional; see `Bert`.
 
 
@@ -141,7 +141,7 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
 
     def encode(self, batch: dict[str, Any], **arguments: Any) -> BertOutput:
         """Runs BERT on a batch; for the arguments see `Bert`."""
-        inputs = (batch[name] for name in _INPUTS)
+        inputs = (batch[name] for name in TEXT_INPUTS)
         if _EMBEDDINGS in batch:
             arguments[_EMBEDDINGS] = batch[_EMBEDDINGS]
         output: BertOutput = self.bert(*inputs, **arguments)
@@ -212,7 +212,7 @@ class ChoiceClassifier(SequenceClassifier):
     def call(self, batch: dict[str, Any], training: Training = False) -> Any:
         _, num_choices, length = ops.shape(batch["input_ids"])
         flat = {
-            name: ops.reshape(batch[name], (-1, length)) for name in _INPUTS
+            name: ops.reshape(batch[name], (-1, length)) for name in TEXT_INPUTS
         }
         if _EMBEDDINGS in batch:  # [B * C, S, H]
             flat[_EMBEDDINGS] = batch[_EMBEDDINGS]
@@ -283,7 +283,7 @@ class SentenceEncoder(FinetuningModel):
             self.dense.build((None, size))
 
     def call(self, batch: dict[str, Any], training: Training = False) -> Any:
-        texts = {name: batch[name] for name in _INPUTS}
+        texts = {name: batch[name] for name in TEXT_INPUTS}
         shape = ops.shape(texts["input_ids"])
         if len(shape) == 2:
             return self._vectors(texts, training)

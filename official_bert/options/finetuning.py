@@ -1,6 +1,5 @@
 """Options that all fine-tuning commands share."""
 
-import os
 import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -13,7 +12,6 @@ from official_bert.options import checks, flags
 from official_bert.options.model_source import TokenizerOptions
 from official_bert.options.training import TrainingOptions
 from official_bert.runs import file_names
-from official_bert.runs.directory import RunDirectory
 from official_bert.sources import checkpoint_paths, pretrained, task_file
 from official_bert.sources.formats.tf1 import files as tf1_files
 from official_bert.sources.heads import FEATURE_LAYERS
@@ -185,8 +183,7 @@ class FinetuningOptions(
         neither --output_dir nor a flag names a model, or an option has a value
         of another type.
         """
-        directory = self.output_dir
-        run = RunDirectory(directory)
+        directory, run = self.output_dir, self.run_directory
         path = run.file(file_names.TRAIN_OPTIONS)
         command, recorded, *_ = run.record
         has_task = task_file.is_in(directory)
@@ -260,13 +257,13 @@ class FinetuningOptions(
     @property
     def training_records(self) -> str:
         """The file with the features of the training data."""
-        return os.path.join(self.output_dir, file_names.records("train"))
+        return self.run_directory.file(file_names.records("train"))
 
     @property
     def serving_dir(self) -> str:
         """The directory of the exported versions."""
         name = "export_openvino" if self.export_openvino else "export"
-        return self.export_dir or os.path.join(self.output_dir, name)
+        return self.export_dir or self.run_directory.file(name)
 
     def _check(self) -> None:
         super()._check()
@@ -338,7 +335,7 @@ class FinetuningOptions(
             message = f"needs task.json in {self.output_dir}. Add --do_train."
             raise self.error("do_export", message)
         trained = {
-            **RunDirectory(self.output_dir).record.options,
+            **self.run_directory.record.options,
             **task_file.read(self.output_dir),
         }
         names = ("max_seq_length", "do_lower_case", *TokenizerOptions.fields())

@@ -1,5 +1,6 @@
 """Options of `run_classifier.py`."""
 
+import functools
 import os
 import re
 from typing import Any
@@ -9,7 +10,7 @@ from official_bert.io import files, json_files, tables
 from official_bert.options import checks, flags, sweep_values
 from official_bert.options.embedding import EmbeddingOptions
 from official_bert.runs import file_names
-from official_bert.runs.directory import RunDirectory
+from official_bert.sources import task_file
 from official_bert.sources.embedding_settings import EmbeddingSettings
 
 # What to do if --train_file has another ending.
@@ -420,7 +421,7 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
             raise self.error("dev_share", message)
         # The runs of a sweep have their own directories.
         replaces = self.do_train and exists and not self.sweep
-        if replaces and not RunDirectory(self.output_dir).has_held_out():
+        if replaces and not self.run_directory.has_held_out():
             message = (
                 f"has a file {file_names.HELD_OUT}, which held-out examples "
                 "would replace. Choose another directory, or add --dev_file."
@@ -437,6 +438,12 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
     def resolved_task(self) -> str:
         """`task_name` without capitals and hyphens, such as sst2."""
         return (self.task_name or "").lower().replace("-", "")
+
+    @functools.cached_property
+    def trained_task(self) -> dict[str, Any]:
+        """The `task.json` of the model to evaluate; {} if there is none."""
+        has_model = not self.do_train and task_file.is_in(self.output_dir)
+        return task_file.read(self.output_dir) if has_model else {}
 
     @property
     def is_tagging(self) -> bool:
@@ -455,7 +462,7 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
         --dev_file, `dev` is the file of held-out examples that training writes.
         """
         if self.train_file:
-            held_out = os.path.join(self.output_dir, file_names.HELD_OUT)
+            held_out = self.run_directory.file(file_names.HELD_OUT)
             return getattr(self, f"{split}_file") or held_out
         return os.path.join(self.data_dir, f"{split}.{self.resolved_task}")
 

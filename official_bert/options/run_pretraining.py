@@ -5,7 +5,6 @@ from typing import Any
 from official_bert.options import checks, create_pretraining_data, flags
 from official_bert.options.training import TrainingOptions
 from official_bert.runs import file_names
-from official_bert.runs.directory import RunDirectory
 
 
 class RunPretraining(TrainingOptions, heading="Data", common=False):
@@ -74,7 +73,7 @@ class RunPretraining(TrainingOptions, heading="Data", common=False):
 
     def _earlier_options(self) -> dict[str, Any]:
         """Returns the config and the loss of the run to evaluate."""
-        run = RunDirectory(self.output_dir)
+        run = self.run_directory
         recorded = run.record.options
         earlier = {k: v for k, v in recorded.items() if k == "nsp"}
         if run.has(file_names.CONFIG):

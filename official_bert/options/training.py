@@ -1,6 +1,7 @@
 """Options that all training commands share."""
 
 import dataclasses
+import functools
 import json
 from typing import Any
 
@@ -8,6 +9,7 @@ from official_bert.config import BertConfig
 from official_bert.io import files
 from official_bert.options import checks, flags, tf_config
 from official_bert.options.model_source import NamedModel
+from official_bert.runs.directory import RunDirectory
 from official_bert.sources import checkpoint_paths
 
 
@@ -247,6 +249,11 @@ class TrainingOptions(
         # ASCII, because a path may not be UTF-8.
         content = {"command": self.command, "options": options}
         return json.dumps(content, indent=2) + "\n"
+
+    @functools.cached_property
+    def run_directory(self) -> RunDirectory:
+        """The directory `output_dir`, whose record is read once."""
+        return RunDirectory(self.output_dir)
 
     @property
     def used_splits(self) -> list[str]:

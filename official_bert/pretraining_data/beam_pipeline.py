@@ -44,6 +44,7 @@ from official_bert.pretraining_data.corpus import Corpus, Ints
 from official_bert.pretraining_data.parallel import KeyedPairs
 from official_bert.pretraining_data.sentences import Summary
 from official_bert.pretraining_data.settings import Settings
+from official_bert.runs import file_names
 from official_bert.sources import tokenizer_files
 
 # The index of a block's file, and the index of the block in this file.
@@ -71,7 +72,7 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
         tokenizer_files.write(
             directory, model_files.vocab, model_files.settings
         )
-        vocab_copy = os.path.join(directory, tokenizer_files.VOCAB)
+        vocab_copy = os.path.join(directory, file_names.VOCAB)
         settings = Settings(options, directory, vocab_copy)
         settings.check_vocabulary()
         with pipeline:

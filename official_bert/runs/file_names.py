@@ -40,8 +40,8 @@ SUSPECT_LABELS = "suspect_labels.tsv"
 MINED = "mined_negatives.csv"
 
 # Of `--folds` and `--mine_negatives`.
-_TABLES = (
-    r"folds\.tsv|out_of_fold\.jsonl|suspect_labels\.tsv|mined_negatives\.csv"
+_TABLES = "|".join(
+    map(re.escape, (FOLDS_TABLE, OUT_OF_FOLD, SUSPECT_LABELS, MINED))
 )
 
 # To be submitted to GLUE, and the same for XNLI.

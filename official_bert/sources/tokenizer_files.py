@@ -14,16 +14,16 @@ from typing import Any
 from official_bert.errors import InputError, quoted
 from official_bert.io import files, json_files
 from official_bert.io.json_files import JsonObject
+from official_bert.runs import file_names
 from official_bert.tokenization.settings import AddedToken, TokenizerSettings
 from official_bert.tokenization.vocab import SPECIAL_TOKENS
 
-VOCAB = "vocab.txt"
 CONFIG = "tokenizer_config.json"
 FAST = "tokenizer.json"
 _ADDED, _SPECIAL = "added_tokens.json", "special_tokens_map.json"
 
 # All files that this module reads, except config.json.
-NAMES = (VOCAB, CONFIG, FAST, _ADDED, _SPECIAL)
+NAMES = (file_names.VOCAB, CONFIG, FAST, _ADDED, _SPECIAL)
 
 # As in the original implementation, texts do not contain these tokens: "[MASK]"
 # is split into "[", "MASK" and "]".
@@ -91,7 +91,7 @@ def read_with_vocab(directory: str) -> tuple[str | None, TokenizerSettings]:
     `InputError` as `read` does, and if ids have gaps.
     """
     settings, ids = _read(directory)
-    path = os.path.join(directory, VOCAB)
+    path = os.path.join(directory, file_names.VOCAB)
     fast = json_files.load(directory, FAST)
     if files.exists(path):
         text = files.read_text(path)
@@ -120,7 +120,7 @@ def write(
     Nothing is written without a vocabulary.
     """
     if vocab is not None:
-        files.write_text(os.path.join(directory, VOCAB), vocab)
+        files.write_text(os.path.join(directory, file_names.VOCAB), vocab)
         config = config_text(vocab, settings, length)
         files.write_text(os.path.join(directory, CONFIG), config)
 

@@ -24,7 +24,6 @@ from official_bert.sources.embedding_settings import EmbeddingSettings
 from official_bert.sources.heads import NO_POOLING_HEAD, Head
 from official_bert.tasks import detection, task
 from official_bert.tasks.detection import PairColumns
-from official_bert.tasks.own_data import trained_task
 from official_bert.tasks.own_texts import OwnTexts
 from official_bert.tasks.predict_inputs import parse_text
 from official_bert.tasks.sentence_vectors import nearest, normalize
@@ -433,7 +432,7 @@ def _settings(options: RunClassifier) -> dict[str, Any]:
     has settings that cannot be trained.
     """
     settings = EmbeddingSettings(normalize=True)
-    if trained := trained_task(options):
+    if trained := options.trained_task:
         settings = EmbeddingSettings.of_task(trained)
     elif options.init_checkpoint:
         found = options.model_files.embedding or settings

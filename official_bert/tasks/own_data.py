@@ -32,15 +32,8 @@ from official_bert.errors import InputError, listed
 from official_bert.io import files, tables
 from official_bert.io.rows import Row, UnknownValueError
 from official_bert.options import RunClassifier
-from official_bert.sources import task_file
 from official_bert.tasks import detection
 from official_bert.tasks.task import DataSet
-
-
-def trained_task(options: RunClassifier) -> dict[str, Any]:
-    """Returns the `task.json` of the model to evaluate; {} if there is none."""
-    has_model = not options.do_train and task_file.is_in(options.output_dir)
-    return task_file.read(options.output_dir) if has_model else {}
 
 
 def known_labels(options: RunClassifier) -> tuple[str, ...] | None:
@@ -57,7 +50,7 @@ def known_labels(options: RunClassifier) -> tuple[str, ...] | None:
                 f"{labels[0]!r}. Add the others.",
             )
         return labels
-    trained = trained_task(options)
+    trained = options.trained_task
     return tuple(trained.get("labels", ())) if trained else None
 
 

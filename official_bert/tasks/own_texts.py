@@ -23,9 +23,8 @@ from official_bert.io.rows import (
 )
 from official_bert.options import RunClassifier
 from official_bert.options.run_classifier import MAX_WEIGHT
-from official_bert.runs.directory import RunDirectory
 from official_bert.tasks.held_out import choose_held_out
-from official_bert.tasks.own_data import OwnData, known_labels, trained_task
+from official_bert.tasks.own_data import OwnData, known_labels
 from official_bert.tasks.task import WrongAnswer, shuffle_examples
 from official_bert.tasks.text import TextColumns, TextExample, TextTask
 from official_bert.tasks.text_types import TYPES
@@ -288,7 +287,7 @@ class OwnTexts(OwnData):
         recognizes the training file, by its fingerprint.
         """
         if not self.options.do_train and split == "dev":
-            record = RunDirectory(self.options.output_dir).record
+            record = self.options.run_directory.record
             trained_on = record.fingerprints.get("training data", [])
             for path in self.paths(split):
                 if files.fingerprint(path) in trained_on:
@@ -505,7 +504,7 @@ class OwnTexts(OwnData):
             return columns
         label_file = self.options.label_file
         if not (label_file or self.options.do_train):
-            record = RunDirectory(self.options.output_dir).record
+            record = self.options.run_directory.record
             label_file = record.options.get("label_file")
         defaults = label_vectors.default_names(len(labels))
         return labels if label_file or labels == defaults else ()
@@ -538,7 +537,7 @@ class OwnTexts(OwnData):
                     f"{deviation:.3g}. Use another unit."
                 )
             return statistics.fmean(numbers), deviation
-        trained = trained_task(self.options)
+        trained = self.options.trained_task
         mean = trained.get("target_mean", 0.0)
         return mean, trained.get("target_deviation", 1.0)
 
@@ -549,7 +548,7 @@ class OwnTexts(OwnData):
         """
         options = self.options
         if not options.do_train:
-            metric: str = trained_task(options).get("best_metric", "")
+            metric: str = options.trained_task.get("best_metric", "")
             return metric
         if options.group_column:
             return "ndcg@10"

@@ -7,6 +7,7 @@ import numpy as np
 
 from official_bert.errors import InputError, quoted
 from official_bert.sources.embedding_settings import Dense, EmbeddingSettings
+from official_bert.tasks import probabilities
 
 # The number of similarities in memory in a search.
 _BLOCK = 2**24
@@ -44,7 +45,7 @@ _ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "Identity": lambda x: x,
     "Tanh": np.tanh,
     "ReLU": lambda x: np.maximum(x, 0),
-    "Sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "Sigmoid": probabilities.sigmoid,
 }
 
 

@@ -60,7 +60,7 @@ def _calibrate(
     """
     options, directory = run.options, run.options.output_dir
     has_own_data = getattr(options, "train_file", None)
-    is_other = _variant(run) or run.run_directory.is_unfinished
+    is_other = _variant(run) or options.run_directory.is_unfinished
     if not has_own_data or is_other or not task_file.is_in(directory):
         return _calibrated(run, examples, answers)
     result = run.task.calibrate(examples, answers, fits=True)
@@ -83,7 +83,7 @@ def _calibrated(
 def _variant(run: "FinetuningRun", split: str = "dev") -> str:
     names = f"{split}_file", "corpus_file"
     paths = (getattr(run.options, name, None) for name in names)
-    return run.run_directory.variant_of_results(split, *paths)
+    return run.options.run_directory.variant_of_results(split, *paths)
 
 
 def write_results(run: "FinetuningRun", global_step: int) -> None:

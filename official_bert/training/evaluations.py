@@ -11,7 +11,6 @@ from official_bert.errors import InputError, quoted
 from official_bert.io import files, json_files
 from official_bert.options import FinetuningOptions, RunPretraining
 from official_bert.runs import checkpoints, file_names
-from official_bert.runs.directory import RunDirectory
 from official_bert.training import reporting
 
 
@@ -59,7 +58,7 @@ class Evaluations:
     ) -> None:
         self._every = run.options.eval_every
         self._run, self._num_steps, self._weights = run, num_steps, weights
-        self._directory = RunDirectory(run.options.output_dir)
+        self._directory = run.options.run_directory
         self._path = self._directory.file(file_names.EVAL_HISTORY)
         self._history = []
         has_lines = self._every and files.exists(self._path)

@@ -82,11 +82,6 @@ class FinetuningRun:
         return self.options.early_stopping
 
     @functools.cached_property
-    def run_directory(self) -> RunDirectory:
-        """The `output_dir`; its record is read after training."""
-        return RunDirectory(self.options.output_dir)
-
-    @functools.cached_property
     def forwards(self) -> dict[str, Forward]:
         """{"dev" or "test": the model}, each compiled when it is first used."""
         options = self.options
@@ -239,7 +234,7 @@ def finetune(
     options: FinetuningOptions,
     examples: dict[str, Sequence[Any]] | None,
 ) -> None:
-    """Trains, evaluates and predicts, as set by the options.
+    """Trains, evaluates, predicts, and prints the next command.
 
     `examples` is {split: its examples} of the used splits. If None, they are
     read after the comparison with an earlier run.
@@ -253,6 +248,7 @@ def finetune(
         mines = getattr(options, "mine_negatives", 0)
         if options.do_eval or options.do_predict or mines:
             _evaluate_and_predict(run)
+    reporting.print_next_command(task, options)
 
 
 def _evaluate_and_predict(run: FinetuningRun) -> None:

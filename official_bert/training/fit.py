@@ -11,7 +11,6 @@ from absl import logging
 from official_bert import plots
 from official_bert.inputs.records import RecordFiles
 from official_bert.options.training import TrainingOptions
-from official_bert.runs.directory import RunDirectory
 from official_bert.training import checkpointing, distribution, loop, resuming
 from official_bert.training.checkpointing import StartingPoint
 from official_bert.training.evaluations import EvaluatedRun, Evaluations
@@ -68,7 +67,7 @@ def run_context(options: TrainingOptions) -> Iterator[None]:
     """
     lock: Any = contextlib.nullcontext()
     if options.do_train and options.is_chief:
-        lock = RunDirectory(options.output_dir).lock()
+        lock = options.run_directory.lock()
     with lock, distribution.reporting_lost_hosts(options):
         yield
         if options.plots and options.is_chief:
@@ -99,7 +98,7 @@ def fit(run: TrainingRun) -> int:
     # The order of examples depends on TensorFlow's global seed too.
     checkpointing.set_seed(start.seed)
     if options.overwrite_output_dir:
-        RunDirectory(options.output_dir).remove_model()
+        options.run_directory.remove_model()
     best = {**trainer.weights, "global_step": trainer.optimizer.step}
     evaluations = Evaluations(
         run, start.step, num_steps, best if run.keeps_best else None

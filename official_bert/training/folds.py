@@ -50,7 +50,7 @@ def run(task: Task, options: RunClassifier, rows: Sequence[Row]) -> Task:
     sweep.require_no_failures(runs, failures)
     table = [("metric", "mean", "deviation", *names)]
     table += _metric_rows([reporting.numbers(result) for result in results])
-    path = os.path.join(options.output_dir, file_names.FOLDS_TABLE)
+    path = options.run_directory.file(file_names.FOLDS_TABLE)
     sweep.write_table(path, table)
     if rows:
         directories = [fold_options.output_dir for _, fold_options in runs]

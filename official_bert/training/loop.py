@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import math
-import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -137,7 +136,7 @@ def train(
         # A signal may also arrive while a checkpoint is saved or evaluated.
         stop = distribution.stop_requested(strategy, received.signal)
     if stop:
-        path = os.path.join(options.output_dir, file_names.checkpoint(step))
+        path = options.run_directory.file(file_names.checkpoint(step))
         _exit(stop, f"after step {step} of {num_steps}, saved as {path}")
 
 

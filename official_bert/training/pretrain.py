@@ -24,7 +24,6 @@ from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.options import RunPretraining
 from official_bert.runs import file_names
-from official_bert.runs.directory import RunDirectory
 from official_bert.sources import checkpoint_paths
 from official_bert.sources.heads import OF_PAIRS
 from official_bert.tokenization import load_vocab
@@ -291,7 +290,7 @@ def _check_tokenizer(
 
 
 def _vocabulary_of_model(options: RunPretraining) -> str | None:
-    run = RunDirectory(options.output_dir)
+    run = options.run_directory
     if options.vocab_file:
         return options.vocab_file
     if not options.do_train and run.has(file_names.VOCAB):
@@ -320,7 +319,7 @@ def _write_results(run: PretrainingRun, results: dict[str, Any]) -> None:
     if not options.do_train:
         reporting.write_eval_options(options)
     if options.is_chief:
-        path = os.path.join(options.output_dir, file_names.METRICS_TEXT)
+        path = options.run_directory.file(file_names.METRICS_TEXT)
         reporting.write_eval_results(path, results)
         data = f"{len(names)} files"
         if len(names) == 1:
@@ -349,7 +348,7 @@ def _write_results(run: PretrainingRun, results: dict[str, Any]) -> None:
 
 def _print_next_command(options: RunPretraining) -> None:
     model = f"--model={shlex.quote(options.output_dir)}"
-    if not files.exists(os.path.join(options.output_dir, file_names.VOCAB)):
+    if not options.run_directory.has(file_names.VOCAB):
         model += " --vocab_file=VOCAB_FILE"
     print(
         f"\nFine-tune the model:\n  python run_classifier.py {model} "

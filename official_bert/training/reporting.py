@@ -16,10 +16,9 @@ from absl import logging
 from official_bert.errors import bullet_list, listed
 from official_bert.io import files
 from official_bert.io.rows import to_number
-from official_bert.options import FinetuningOptions, RunClassifier, RunSquad
+from official_bert.options import FinetuningOptions, RunClassifier
 from official_bert.options.training import TrainingOptions
 from official_bert.runs import checkpoints, file_names
-from official_bert.runs.directory import RunDirectory
 from official_bert.sources import checkpoint_paths
 from official_bert.tasks.documents import (
     MAX_SHARE_TRUNCATED,
@@ -37,7 +36,7 @@ _MAX_TYPES = 20
 def write_eval_options(options: TrainingOptions) -> None:
     """Writes the options of a run that only evaluates or predicts."""
     if options.is_chief:
-        path = os.path.join(options.output_dir, file_names.EVAL_OPTIONS)
+        path = options.run_directory.file(file_names.EVAL_OPTIONS)
         files.write_text(path, options.to_json())
 
 
@@ -307,17 +306,17 @@ def numbers(results: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def print_next_command(task: Task, options: RunClassifier | RunSquad) -> None:
+def print_next_command(task: Task, options: FinetuningOptions) -> None:
     """Prints the files of the run and, after training, the next command."""
     has_files = options.do_train or options.do_predict
     if not (has_files and options.is_chief):
         return
-    directory = options.output_dir
+    directory, run = options.output_dir, options.run_directory
     model = checkpoints.latest(checkpoint_paths.find(directory))
     ending = task.data.input_ending or task.input_ending
     print(
         f"\nThe model is {model or options.init_checkpoint}. Some other files "
-        f"in {directory}:{bullet_list(RunDirectory(directory).result_names())}"
+        f"in {directory}:{bullet_list(run.result_names())}"
     )
     if not options.do_train:
         return

@@ -13,7 +13,6 @@ from official_bert.io import files
 from official_bert.options import FinetuningOptions, RunPretraining
 from official_bert.options.training import TrainingOptions
 from official_bert.runs import checkpoints, file_names
-from official_bert.runs.directory import RunDirectory
 from official_bert.runs.record import RunRecord, fingerprints_of
 from official_bert.sources import formats, task_file, tokenizer_files
 from official_bert.sources.heads import POOLING_KEY
@@ -40,7 +39,7 @@ def check(
     earlier run was another one, or if `--overwrite_output_dir` would remove an
     input.
     """
-    directory = RunDirectory(options.output_dir)
+    directory = options.run_directory
     resumed = _checkpoint_to_resume(options)
     if options.overwrite_output_dir:
         _require_no_inputs(options, directory.files_of_model())
@@ -85,7 +84,7 @@ def _require_same_model(
     options: RunPretraining | FinetuningOptions, config: BertConfig | None
 ) -> None:
     """Raises `InputError` if config or vocabulary differ."""
-    directory = RunDirectory(options.output_dir)
+    directory = options.run_directory
     if config and directory.has(file_names.CONFIG):
         config_file = directory.file(file_names.CONFIG)
         earlier = dataclasses.asdict(BertConfig.from_json_file(config_file))
@@ -154,7 +153,7 @@ def _require_same_task(options: TrainingOptions, task: dict[str, Any]) -> None:
 
 def _require_eval_every_if_best(options: TrainingOptions) -> None:
     """Raises `InputError` if an earlier run's best model would stay in use."""
-    best = RunDirectory(options.output_dir).best.path
+    best = options.run_directory.best.path
     ignores_best = options.do_train and not options.eval_every
     if ignores_best and checkpoints.latest(best):
         raise InputError(
@@ -171,7 +170,7 @@ def _require_same_run(
     data_files: Mapping[str, Sequence[str]],
 ) -> None:
     """Raises `InputError` if the resumed run had other options or data."""
-    record = RunDirectory(options.output_dir).record
+    record = options.run_directory.record
     if record.command not in (None, options.command):
         raise InputError(
             f"--output_dir={options.output_dir} is a run of {record.command}. "
@@ -214,7 +213,7 @@ def write_run_files(
     `seed` and the number of steps are the run's; `model_files` is {name: text}
     of files besides `train_options.json` and `vocab.txt`.
     """
-    directory = RunDirectory(options.output_dir)
+    directory = options.run_directory
     values = {**dataclasses.asdict(options), "seed": seed}
     paths = compared_files(options, data_files)
     directory.write_record(
@@ -263,7 +262,7 @@ def changed_inputs(
     Compares the named options and, if `data_files` is not None, these files and
     the initial weights.
     """
-    record = RunDirectory(options.output_dir).record
+    record = options.run_directory.record
     trained = record.options
     changes = [
         f"{options.flag_name(name)}: {trained[name]!r}, now {now!r}"

@@ -18,6 +18,8 @@ from official_bert.training.objectives import (
 )
 from official_bert.training.precision import LossScale
 
+_fold_in = tf.random.experimental.stateless_fold_in
+
 
 @functools.cache
 def _compile_with_xla(function: Callable[..., Any]) -> Any:
@@ -60,7 +62,7 @@ class TrainingStep:
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         seed_of_step = step_seed(self.seed, self.optimizer.step, replica)
         # -1, because the dropout of micro-batches uses the numbers from 0.
-        label_seed = tf.random.experimental.stateless_fold_in(seed_of_step, -1)
+        label_seed = _fold_in(seed_of_step, -1)
         batch = self.objective.with_labels(batch, label_seed)
         loss_weights = sum_over_replicas(self.objective.loss_weights(batch))
         scale = self.loss_scale.value.read_value() if self.loss_scale else None
@@ -129,9 +131,7 @@ class TrainingStep:
 
         def add(total: Any, numbered_part: Any) -> Any:
             number, part = numbered_part
-            seed = tf.random.experimental.stateless_fold_in(
-                dropout_seed, number
-            )
+            seed = _fold_in(dropout_seed, number)
             return tf.nest.map_structure(
                 tf.add, total, process_part(part, seed)
             )
@@ -172,9 +172,7 @@ class TrainingStep:
 
         def encode(numbered_part: Any) -> Any:
             number, part = numbered_part
-            seed = tf.random.experimental.stateless_fold_in(
-                dropout_seed, number
-            )
+            seed = _fold_in(dropout_seed, number)
             return self.model(part, training=self._context(seed))
 
         if self.num_micro_batches == 1:
@@ -243,9 +241,7 @@ def step_seed(seed: int, step: Any, replica_id: Any) -> Any:
     """Returns the int32 [2] seed of one step on one replica."""
     mixed = tf.constant([seed, 0], tf.int32)
     for number in (step, replica_id):
-        mixed = tf.random.experimental.stateless_fold_in(
-            mixed, tf.cast(number, tf.int32)
-        )
+        mixed = _fold_in(mixed, tf.cast(number, tf.int32))
     return mixed
 
 

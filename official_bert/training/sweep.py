@@ -16,7 +16,6 @@ from official_bert.errors import InputError, bullet_list
 from official_bert.io import files, json_files, processes, tables
 from official_bert.options import RunClassifier, cli, sweep_values
 from official_bert.runs import file_names
-from official_bert.runs.directory import RunDirectory
 from official_bert.tasks.task import Task
 from official_bert.training import finetune, reporting, resuming
 from official_bert.training.evaluations import score
@@ -73,7 +72,7 @@ def complete(task: Task, runs: Runs, failures: list[str]) -> Iterator[Result]:
             logging.error(f"{directory}: {failure}")
             failures.append(f"{directory}: {failure}")
             continue
-        path = os.path.join(directory, file_names.METRICS)
+        path = options.run_directory.file(file_names.METRICS)
         yield setting, json_files.read_object(path)
 
 
@@ -106,8 +105,7 @@ def _complete(options: RunClassifier, runs: Runs) -> str:
 
     Returns how the run failed, or "". `runs` are all runs of the sweep.
     """
-    results = os.path.join(options.output_dir, file_names.METRICS)
-    if files.exists(results):
+    if options.run_directory.has(file_names.METRICS):
         if not options.do_predict or _has_predicted(options):
             if options.plots:
                 plots.write(options.output_dir)
@@ -148,7 +146,7 @@ def _copy_records(runs: Runs, options: RunClassifier) -> None:
 
 
 def _has_predicted(options: RunClassifier) -> bool:
-    run = RunDirectory(options.output_dir)
+    run = options.run_directory
     variant = run.variant_of_results("test", options.test_file)
     splits = [s + variant for s in tasks.get(options).data.splits("test")]
     return all(

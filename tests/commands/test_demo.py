@@ -1,7 +1,6 @@
 import importlib
 import re
 import shlex
-import typing
 
 import pytest
 import python_english
@@ -23,9 +22,7 @@ def run_in_this_process(step):
     module = name.removeprefix("data/")
     if name in COMMANDS:
         module = f"official_bert.commands.{name}"
-    main = importlib.import_module(module).main
-    options_class = typing.get_type_hints(main)["options"]
-    main(command_lines.parse(options_class, shlex.join(flags)))
+    command_lines.run(importlib.import_module(module), shlex.join(flags))
 
 
 @pytest.fixture(scope="module")

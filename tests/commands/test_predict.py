@@ -229,7 +229,7 @@ def test_huggingface_model_gives_the_answers_of_the_converted_one(
     (folder / "a.jsonl").write_text(data)
     capsys.readouterr()
     line = f"--model={model} --input_file=a.jsonl"
-    predict.main(command_lines.parse(Predict, line))
+    command_lines.run(predict, line)
     found = capsys.readouterr().out
     predict.main(Predict(model_dir=str(converted), input_file="a.jsonl"))
     assert found == capsys.readouterr().out

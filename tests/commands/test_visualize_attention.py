@@ -73,7 +73,7 @@ def test_pages_load_nothing_and_escape_the_text(folder):
 
 def test_page_has_the_name_of_the_model(folder):
     line = "--text_a=cat --output_file=named.html"
-    visualize_attention.main(command_lines.parse(VisualizeAttention, line))
+    command_lines.run(visualize_attention, line)
     page = (folder / "named.html").read_text()
     assert "bert_tiny_demo: 2 layers of 2 heads" in page
 

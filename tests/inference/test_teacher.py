@@ -6,7 +6,6 @@ The expected answers are those of `predict.py`.
 import json
 import shlex
 import shutil
-import types
 
 import numpy as np
 import pytest
@@ -19,7 +18,6 @@ from official_bert.commands import run_classifier, run_squad
 from official_bert.errors import InputError
 from official_bert.inference import engine_choice, teacher, trained_models
 from official_bert.inference.predictor import Predictor
-from official_bert.io import processes
 from official_bert.modeling.layers import Dropout
 from official_bert.options import RunClassifier, RunSquad
 from official_bert.tasks.choice import ChoiceExample, ChoiceTask
@@ -106,8 +104,7 @@ def write(folder, task=CLASSES, labels=LABELS):
 
 
 def parse(folder, *flags, output="out", options_class=RunClassifier):
-    given = command_lines.files_of_run(folder, output)
-    given = [f"--{name}={value}" for name, value in given.items()]
+    given = command_lines.flags_of_run(folder, output)
     given += [f"--train_file={folder / 'train.csv'}"]
     if options_class is RunClassifier:
         given.append("--dev_share=0")
@@ -371,6 +368,7 @@ def test_resumed_and_divided_runs_of_each_kind_have_the_same_weights(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("started_runs")
 @pytest.mark.parametrize(
     ("kind", "flag", "num_loaded"),
     [
@@ -380,18 +378,10 @@ def test_resumed_and_divided_runs_of_each_kind_have_the_same_weights(
     ],
 )
 def test_runs_of_a_sweep_share_the_answers_and_folds_do_not(
-    tmp_path, loaded, monkeypatch, request, kind, flag, num_loaded
+    tmp_path, loaded, request, kind, flag, num_loaded
 ):
     if "folds" in flag:
         request.getfixturevalue("without_learning")
-
-    def start_command(name, flags):
-        run_classifier.main(
-            command_lines.parse(RunClassifier, shlex.join(flags))
-        )
-        return types.SimpleNamespace(wait=lambda: 0)
-
-    monkeypatch.setattr(processes, "start_command", start_command)
     write(tmp_path, KINDS[kind][0])
     flags = [flag]
     if "sweep" in flag:

@@ -1,6 +1,7 @@
 """Options from a command line."""
 
 import shlex
+import typing
 from typing import Any
 
 from absl import flags
@@ -16,6 +17,12 @@ def parse(options_class: type[Any], command_line: str) -> Any:
     return cli.options_from_flags(options_class, values).resolve()
 
 
+def run(command, line):
+    """Runs a module of `official_bert.commands` on a command line."""
+    options_class = typing.get_type_hints(command.main)["options"]
+    return command.main(parse(options_class, line))
+
+
 def files_of_run(folder, output):
     """Returns the flags of a model's files and of the output directory."""
     return {
@@ -23,3 +30,9 @@ def files_of_run(folder, output):
         "vocab_file": str(folder / "vocab.txt"),
         "output_dir": str(folder / output),
     }
+
+
+def flags_of_run(folder, output):
+    """Returns these flags as they are typed."""
+    files = files_of_run(folder, output)
+    return [f"--{name}={value}" for name, value in files.items()]

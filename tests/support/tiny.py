@@ -73,9 +73,8 @@ def options(folder, config=CONFIG, vocab=VOCAB, **changes):
 def parse(folder, *flags):
     """Writes the model's files; returns the options of a command line."""
     write_model_files(folder, CONFIG)
-    files = command_lines.files_of_run(folder, "out").items()
-    line = [*(f"--{name}={value}" for name, value in files), *flags]
-    return command_lines.parse(RunClassifier, shlex.join(line))
+    line = shlex.join([*command_lines.flags_of_run(folder, "out"), *flags])
+    return command_lines.parse(RunClassifier, line)
 
 
 def run(folder, **changes):

@@ -485,18 +485,18 @@ def test_two_commands_train_and_predict(tmp_path, capsys, monkeypatch):
     # Without training, the held-out rows are read from the output directory.
     (tmp_path / "a.csv").unlink()
     line = f"--do_eval --output_dir={output}"
-    run_classifier.main(command_lines.parse(RunClassifier, line))
+    command_lines.run(run_classifier, line)
     found = read_json(output / "eval_results.json")
     assert found["accuracy"] == results["accuracy"]
     # The results of another file do not replace those of held-out rows.
     (tmp_path / "new.csv").write_text("id,text,mood\n1,good cat,bad\n")
     line = f"--do_eval --dev_file=new.csv --output_dir={output}"
-    run_classifier.main(command_lines.parse(RunClassifier, line))
+    command_lines.run(run_classifier, line)
     assert read_json(output / "eval_results_new.json")["accuracy"] == 0.0
     assert read_json(output / "eval_results.json") == found
     line = f"--test_file=new.csv --output_dir={output}"
     (tmp_path / "new.csv").write_text("id,text,mood\n1,good cat,\n")
-    run_classifier.main(command_lines.parse(RunClassifier, line))
+    command_lines.run(run_classifier, line)
     assert len((output / "test_results_new.tsv").read_text().splitlines()) == 1
     predicted = (output / "test_new_predictions.tsv").read_text().splitlines()
     assert len(predicted) == 2  # With the header.

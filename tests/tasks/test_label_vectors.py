@@ -10,7 +10,6 @@ from support.run_outputs import read_json
 from official_bert import tasks
 from official_bert.commands import run_classifier
 from official_bert.errors import InputError
-from official_bert.options import RunClassifier
 from official_bert.tasks import detection
 
 COLUMNS = ["--label_column=toxic,rude,insult"]
@@ -348,5 +347,5 @@ def test_model_is_evaluated_with_the_same_labels(tmp_path, cells, flags, later):
     results = read_json(output / "eval_results.json")
     (output / "eval_results.json").unlink()
     line = " ".join(["--do_eval", f"--output_dir={output}", *later])
-    run_classifier.main(command_lines.parse(RunClassifier, line))
+    command_lines.run(run_classifier, line)
     assert read_json(output / "eval_results.json") == results

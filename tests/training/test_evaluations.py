@@ -12,7 +12,9 @@ from official_bert.training.evaluations import Evaluations
 
 def make_evaluations(directory, measure=None):
     options = types.SimpleNamespace(
-        eval_every=1, output_dir=str(directory), is_chief=True
+        eval_every=1,
+        run_directory=RunDirectory(str(directory)),
+        is_chief=True,
     )
     run = types.SimpleNamespace(
         options=options, measure=measure, main_metric="accuracy", patience=1

@@ -45,22 +45,6 @@ def parse(folder, *flags, name="data.csv"):
     return tiny.parse(folder, *given, *flags)
 
 
-@pytest.fixture
-def started_folds(monkeypatch):
-    """Runs commands in this process; returns the list of their folds."""
-    folds = []
-
-    def start_command(name, flags):
-        assert name == "run_classifier"
-        options = command_lines.parse(RunClassifier, shlex.join(flags))
-        folds.append(options.fold)
-        run_classifier.main(options)
-        return types.SimpleNamespace(wait=lambda: 0)
-
-    monkeypatch.setattr(processes, "start_command", start_command)
-    return folds
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "task_type",
@@ -73,7 +57,7 @@ def started_folds(monkeypatch):
     ],
 )
 def test_each_row_is_answered_by_the_model_that_was_not_trained_on_it(
-    tmp_path, started_folds, task_type, monkeypatch
+    tmp_path, started_runs, task_type, monkeypatch
 ):
     texts, labels = write_data(tmp_path, task_type)
     fitted = []
@@ -91,7 +75,7 @@ def test_each_row_is_answered_by_the_model_that_was_not_trained_on_it(
         start = processes.start_command
 
         def stop_at_second(name, flags):
-            if started_folds:
+            if started_runs:
                 raise KeyboardInterrupt
             return start(name, flags)
 
@@ -99,7 +83,7 @@ def test_each_row_is_answered_by_the_model_that_was_not_trained_on_it(
         with pytest.raises(KeyboardInterrupt):
             run_classifier.main(options)
     run_classifier.main(options)
-    assert started_folds == ["1of2", "2of2"]
+    assert [run.fold for run in started_runs] == ["1of2", "2of2"]
 
     rows = read_json_lines(output / "out_of_fold.jsonl")
     assert [row["row"] for row in rows] == [*range(1, 31)]
@@ -170,7 +154,7 @@ def assert_suspects(folder, rows):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_learning")
-def test_folds_of_tags_have_a_table_of_metrics(tmp_path, started_folds):
+def test_folds_of_tags_have_a_table_of_metrics(tmp_path, started_runs):
     texts = [f"it is {word} {n}" for n in range(8) for word in ("good", "bad")]
     rows = [
         {
@@ -187,7 +171,7 @@ def test_folds_of_tags_have_a_table_of_metrics(tmp_path, started_folds):
     output = tmp_path / "out"
     text = (output / "folds.tsv").read_text()
     assert "\nf1\t" in text
-    assert started_folds == ["1of2", "2of2"]
+    assert [run.fold for run in started_runs] == ["1of2", "2of2"]
     assert not (output / "out_of_fold.jsonl").exists()
     assert read_json(output / "train.tf_record.json")["num_records"] == 16
 
@@ -234,7 +218,7 @@ def test_sweep_aggregates_over_folds(tmp_path, monkeypatch):
     ("name", "value"), [("dev_share", 0.1), ("num_train_epochs", 9.0)]
 )
 def test_other_run_in_the_output_directory_is_an_early_error(
-    tmp_path, started_folds, name, value
+    tmp_path, started_runs, name, value
 ):
     write_data(tmp_path, "classification")
     options = parse(tmp_path, "--folds=2")
@@ -245,7 +229,7 @@ def test_other_run_in_the_output_directory_is_an_early_error(
         InputError, match=f"other flags .*\n  --{name}: {value}"
     ):
         run_classifier.main(options)
-    assert not started_folds
+    assert not started_runs
 
 
 @pytest.mark.parametrize(

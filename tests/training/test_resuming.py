@@ -247,8 +247,7 @@ def test_overwriting_does_not_remove_inputs(folder, name, value, message):
 
 def test_overwriting_does_not_remove_one_of_several_inputs(folder):
     shutil.copy(folder / "SST-2" / "train.tsv", folder / "out" / "MRPC.tsv")
-    files = command_lines.files_of_run(folder, "out").items()
-    line = " ".join(f"--{name}={path}" for name, path in files)
+    line = " ".join(command_lines.flags_of_run(folder, "out"))
     line += f" --train_file={folder}/SST-2/train.tsv,{folder}/o*/M*.tsv"
     line += " --text_column=sentence --overwrite_output_dir"
     options = command_lines.parse(RunClassifier, line)
@@ -258,8 +257,7 @@ def test_overwriting_does_not_remove_one_of_several_inputs(folder):
 
 @pytest.mark.usefixtures("without_learning")
 def test_changing_the_held_out_examples_is_an_error(folder):
-    files = command_lines.files_of_run(folder, "own").items()
-    line = " ".join(f"--{name}={path}" for name, path in files)
+    line = " ".join(command_lines.flags_of_run(folder, "own"))
     line += f" --train_file={folder}/SST-2/train.tsv --max_seq_length=16"
     line += " --num_train_epochs=0.5"
     first, same_data, other_share, other_file = [

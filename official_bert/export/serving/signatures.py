@@ -9,6 +9,7 @@ from official_bert.export import graph_packing
 from official_bert.export.graph_tokenizer import GraphTokenizer
 from official_bert.export.saved_model import signature
 from official_bert.inputs import records, text_inputs
+from official_bert.inputs.schemas import TEXT_INPUTS
 from official_bert.modeling.losses import mask_missing_choices
 from official_bert.tasks.documents import TRUNCATE_TAIL
 from official_bert.tasks.task import FinetunedModel
@@ -52,8 +53,7 @@ class TaskSignatures:
         self.model = finetuned.model
         self.max_seq_length = finetuned.max_seq_length
         schema = self.task.schema(self.max_seq_length)
-        names = ("input_ids", "input_mask", "segment_ids")
-        self.schema = {name: schema[name] for name in names}
+        self.schema = {name: schema[name] for name in TEXT_INPUTS}
         self.special_ids = text_inputs.special_ids(finetuned.tokenizer.vocab)
         self.tokenizer: Any = tokenizer
 

@@ -18,7 +18,8 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError, listed
 from official_bert.io import files, json_files
 from official_bert.io.json_files import JsonObject
-from official_bert.sources import heads, task_file, tokenizer_files
+from official_bert.runs import file_names
+from official_bert.sources import heads, task_file
 from official_bert.sources.formats import Source
 from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.sources.formats.huggingface import sentence_transformers
@@ -194,7 +195,7 @@ def write(model: Model, directory: str) -> None:
     if limit := description.settings.num_wordpieces:
         # In transformers, vocab.txt does not have the added tokens.
         vocab = "".join(f"{token}\n" for token in description.tokens[:limit])
-        files.write_text(os.path.join(directory, tokenizer_files.VOCAB), vocab)
+        files.write_text(os.path.join(directory, file_names.VOCAB), vocab)
     path = os.path.join(directory, _WEIGHTS)
     arrays = {
         name: array.astype(model.dtype, copy=False)
