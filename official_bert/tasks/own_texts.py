@@ -529,14 +529,18 @@ class OwnTexts(OwnData):
         if self.options.do_train:
             numbers = [example.label for example in self.training]
             self._require_several({*numbers})
+            mean = statistics.fmean(numbers)
             deviation = statistics.pstdev(numbers)
-            if not 1e-15 < deviation < 1e15:  # float32 has its square.
+            # float32 has 7 digits, and the square of the deviation.
+            if not max(1e-15, 1e-5 * abs(mean)) < deviation < 1e15:
                 raise InputError(
                     f"{self._label_column()} must have numbers with a standard "
-                    "deviation between 1e-15 and 1e15. Received: "
-                    f"{deviation:.3g}. Use another unit."
+                    "deviation between 1e-15 and 1e15 that is at least 1e-5 "
+                    f"times their mean. Received: {deviation:.3g}, with a mean "
+                    f"of {mean:.9g}. Use another unit, or subtract a constant "
+                    "from all numbers."
                 )
-            return statistics.fmean(numbers), deviation
+            return mean, deviation
         trained = self.options.trained_task
         mean = trained.get("target_mean", 0.0)
         return mean, trained.get("target_deviation", 1.0)

@@ -97,6 +97,9 @@ def resume(state: Mapping[str, Any], options: TrainingOptions) -> StartingPoint:
     """
     # A run may resume in another precision.
     patterns = {"may_initialize": "^loss_scale/", "may_skip": "^loss_scale/"}
+    if getattr(options, "bert_hub_module_handle", None):
+        # The original also stored the module's other heads, without training.
+        patterns["may_skip"] += "|^cls/"
     loaded = loading.load_newest(state, options.output_dir, **patterns)
     if not loaded:
         return StartingPoint(0, options.seed, 0)

@@ -211,8 +211,8 @@ class FinetuningRun:
         )
 
     def data_files(self) -> dict[str, list[str]]:
-        """Returns the files that must not change when the run resumes."""
-        return data_files(self.task, self.options)
+        """Returns the files whose fingerprints are in the run's record."""
+        return data_files(self.task, self.options, self.options.do_eval)
 
     def model_files(self) -> dict[str, str]:
         """Returns {name: text} of the files that describe the model."""
@@ -347,13 +347,19 @@ def _describe(task: Task, options: FinetuningOptions) -> dict[str, Any]:
     )
 
 
-def data_files(task: Task, options: FinetuningOptions) -> dict[str, list[str]]:
-    """Returns the files that must not change when a run resumes."""
+def data_files(
+    task: Task, options: FinetuningOptions, is_evaluated: bool = False
+) -> dict[str, list[str]]:
+    """Returns the files that must not change when a run resumes.
+
+    With `is_evaluated`, also those that its evaluation at the end depends on.
+    """
     paths = {"training data": task.data.paths("train")}
     holds_out = isinstance(options, RunClassifier) and options.holds_out
-    if options.eval_every and not holds_out:
+    is_evaluated = is_evaluated or bool(options.eval_every)
+    if is_evaluated and not holds_out:
         paths["evaluation data"] = task.data.paths("dev")
-    if options.eval_every and getattr(options, "corpus_file", None):
+    if is_evaluated and getattr(options, "corpus_file", None):
         paths["corpus"] = task.data.paths("corpus")
     if task.teacher:
         paths["teacher"] = task.teacher.files

@@ -173,7 +173,7 @@ def require_same_run(
     task: Task, options: RunClassifier, names: Collection[str]
 ) -> None:
     """Raises `InputError` if an earlier run had other named flags or data."""
-    data_files = finetune.data_files(task, options)
+    data_files = finetune.data_files(task, options, options.do_eval)
     changes = resuming.changed_inputs(options, names, data_files)
     if changes:
         raise InputError(

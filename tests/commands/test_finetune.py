@@ -140,6 +140,18 @@ def test_temporary_directory_is_removed_with_the_predictor(folder):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_learning")
+def test_runs_of_a_sweep_are_repeated_for_other_data_only(folder, started_runs):
+    options = {"sweep": "seed=1,2", "dev_share": None}
+    options["output_dir"] = folder / "out"
+    for _ in range(2):
+        finetune(folder, ROWS, dev_file=ROWS[:20], **options)
+        assert len(started_runs) == 2
+    with pytest.raises(InputError, match=r"data: dev_file.* now dev_file"):
+        finetune(folder, ROWS, dev_file=ROWS[:19], **options)
+
+
+@pytest.mark.slow
 def test_ctrl_c_is_a_keyboard_interrupt(folder, monkeypatch):
     # The loop exits so after it has saved a checkpoint.
     status = 128 + signal.SIGINT

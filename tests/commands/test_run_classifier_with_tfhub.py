@@ -129,13 +129,23 @@ def test_other_commands_need_no_module_for_the_run(trained, tmp_path):
         command_lines.parse(RunClassifier, line)
 
 
+@pytest.mark.parametrize("is_original", [False, True])
 def test_resumed_run_has_the_weights_of_an_uninterrupted_run(
-    base, trained, tmp_path
+    base, trained, tmp_path, is_original
 ):
     """The module has no dropout: its masks differ at every call."""
     part = shutil.copytree(trained, tmp_path / "part")
     rewind(part, 6)
     assert checkpoints.latest(str(part)).endswith("model.ckpt-6")
+    if is_original:  # The original's names, and the module's other weights.
+        arrays = {
+            f"module/{name}" if name.startswith("bert/") else name: array
+            for name, array in weights(part).items()
+        }
+        arrays["module/cls/predictions/output_bias"] = np.ones(3, "f4")
+        part = tmp_path / "original"
+        part.mkdir()
+        checkpoints.save(str(part), 6, arrays, None, keep=1)
     run(base, part, **FLAGS)
     assert_same_weights(part, trained)
 

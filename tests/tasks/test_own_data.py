@@ -168,11 +168,19 @@ def test_wrong_columns_or_labels_are_an_error(tmp_path, file, text, message):
         make(tmp_path).data.read("test")
 
 
-@pytest.mark.parametrize("exponent", ["+300", "+20", "-20"])
-def test_numbers_whose_squares_float32_lacks_are_an_error(tmp_path, exponent):
-    rows = f"text,label\na,1e{exponent}\nb,2e{exponent}\n"
-    write(tmp_path / "train.csv", rows)
-    with pytest.raises(InputError, match=r"Received: 5e.* Use another unit"):
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ("1e300 2e300", r"Received: 5e.* Use another unit"),
+        ("1e20 2e20", r"Received: 5e.* Use another unit"),
+        ("1e-20 2e-20", r"Received: 5e.* Use another unit"),
+        ("16777216 16777218", r"Received: 1, with a mean of 16777217\."),
+    ],
+)
+def test_numbers_that_float32_lacks_are_an_error(tmp_path, numbers, message):
+    one, other = numbers.split()
+    write(tmp_path / "train.csv", f"text,label\na,{one}\nb,{other}\n")
+    with pytest.raises(InputError, match=message):
         make(tmp_path, task_type="regression")
 
 
