@@ -340,10 +340,6 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> EmbeddingTask:
             raise options.error("matryoshka", message)
     evaluated = [split for split in ("dev", "test") if split in splits]
     has_scores = bool(evaluated and columns[evaluated[0]].score)
-    if has_scores and evaluated[0] == "dev" and not options.holds_out:
-        column = columns["dev"].score
-        numbers = [row.number(column) for row in data.rows("dev")]
-        _require_different(numbers, column, data.path("dev"))
     _check_search(options, columns, sizes, has_scores=has_scores)
     if options.do_train:
         _require_others(options, loss, data.training)
@@ -478,7 +474,11 @@ class OwnPairs(OwnTexts):
         """Returns the columns of the file of a split."""
         if split == "dev" and self.options.holds_out:
             split = "train"
-        found = detection.pair_columns(self.options, [*self.rows(split)])
+        rows = [*self.rows(split)]
+        found = detection.pair_columns(self.options, rows)
+        if split == "dev" and found.score:
+            numbers = [row.number(found.score) for row in rows]
+            _require_different(numbers, found.score, self.path(split))
         return found._replace(score="") if split == "unlabeled" else found
 
     def read(self, split: str) -> Sequence[Any]:
