@@ -71,6 +71,7 @@ class EmbeddingOptions(
         "each match among these passages and all matches.",
         needs="train_file",
         check=_passages,
+        by_content=True,
         in_sweep=False,
     )
     mine_negatives: int = flags.non_negative(

@@ -75,6 +75,7 @@ class FinetuningOptions(
         "directory, an OpenVINO export, or a Hugging Face model. For "
         "embeddings, learn only the vectors of an embedding model.",
         needed_by="distill_alpha distill_temperature",
+        by_content=True,
         inherited=False,
         in_sweep=False,
     )

@@ -51,6 +51,9 @@ POLICY: dict[str, Any] = {
     # "input", the default of paths: nothing, because an input may move; it is
     # an error if --overwrite_output_dir would remove it.
     "on_resume": "fixed",
+    # Whether runs with other files are other runs. The content is compared, not
+    # the path, unless only one of the runs has it.
+    "by_content": False,
     # Whether evaluation without training takes the value over from training.
     "inherited": True,
     # Whether a run of a sweep with another value is another run. False for

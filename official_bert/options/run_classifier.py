@@ -82,6 +82,7 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
     dev_file: str | None = flags.optional_path(
         "Own data: the evaluation data. Default: a part of --train_file.",
         needs="train_file",
+        by_content=True,
         common=True,
     )
     test_file: str | None = flags.optional_path(
@@ -227,6 +228,7 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
         "--train_file (labels are ignored), or .txt files with a text per "
         "line.",
         needs="teacher train_file",
+        by_content=True,
         inherited=False,
         in_sweep=False,
     )

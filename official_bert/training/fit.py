@@ -53,7 +53,7 @@ class TrainingRun(EvaluatedRun, Protocol):
         """Returns the batches from the starting point to the last step."""
 
     def data_files(self) -> Mapping[str, Sequence[str]]:
-        """Returns the files that must not change when the run resumes."""
+        """Returns the files whose fingerprints are in the run's record."""
 
     def model_files(self) -> Mapping[str, str]:
         """Returns {name: text} of the files that describe the model."""

@@ -191,7 +191,7 @@ class PretrainingRun:
         return _with_checked_ids(batches, self.model.config)
 
     def data_files(self) -> dict[str, list[str]]:
-        """Returns the files that must not change when the run resumes."""
+        """Returns the files whose fingerprints are in the run's record."""
         return {"training data": [*self.data.names]}
 
     def model_files(self) -> dict[str, str]:

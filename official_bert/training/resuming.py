@@ -24,10 +24,6 @@ _MAY_CHANGE = (
     "initializer_range",
 )
 
-# Flags of files that are compared by content, unless only one run has them:
-# without a dev file, training data is held out.
-_BY_CONTENT = ("dev_file", "teacher", "unlabeled_file", "corpus_file")
-
 
 def check(
     options: RunPretraining | FinetuningOptions,
@@ -181,7 +177,7 @@ def _require_same_run(
             "Choose another directory. To start from that model, add "
             f"--model={options.output_dir}."
         )
-    names = [*options.names(on_resume="fixed"), *_BY_CONTENT]
+    names = options.names(on_resume="fixed") + options.names(by_content=True)
     changes = changed_inputs(options, names, data_files)
     problem = f"{resumed} was trained with other options or data:"
     _require_no_changes(changes, problem)
@@ -263,13 +259,13 @@ def changed_inputs(
     the initial weights.
     """
     record = options.run_directory.record
-    trained = record.options
+    trained, by_content = record.options, options.names(by_content=True)
     changes = [
         f"{options.flag_name(name)}: {trained[name]!r}, now {now!r}"
         for name, now in sorted(dataclasses.asdict(options).items())
         if name in names
         and trained.get(name, now) != now
-        and (name not in _BY_CONTENT or None in (trained[name], now))
+        and (name not in by_content or None in (trained[name], now))
     ]
     if data_files is not None:
         changes += record.changed_files(compared_files(options, data_files))
