@@ -4,6 +4,7 @@ import contextlib
 import functools
 import itertools
 import json
+import operator
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
@@ -22,6 +23,7 @@ from official_bert.io import files, json_files, progress, tables
 from official_bert.options import Predict
 from official_bert.tasks.predict_inputs import Input
 from official_bert.tasks.task import Task
+from official_bert.tasks.text import warn_of_empty_texts
 
 _READ_SIZE = 1 << 20  # Bytes of standard input.
 _MAX_ON_PAGE = 500  # Examples on a page of explanations.
@@ -174,7 +176,10 @@ def read_chunks(
         disable=not (options.output_file and (inputs or is_stdin)),
     ) as bar:
         for block in blocks:
-            items = (_item(parser, options, line) for line in block)
+            items = warn_of_empty_texts(
+                (_item(parser, options, line) for line in block),
+                operator.itemgetter(0),
+            )
             with _errors_shown(options):
                 while chunk := [*itertools.islice(items, options.chunk_size)]:
                     yield chunk

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from absl import logging
 
 from official_bert.errors import InputError, listed, quoted, require_count
 from official_bert.inference import engine_choice, explanations, keras_engine
@@ -22,7 +21,7 @@ from official_bert.tasks.documents import (
 from official_bert.tasks.engines import Engine
 from official_bert.tasks.predict_inputs import Input
 from official_bert.tasks.task import FinetunedModel
-from official_bert.tasks.text import TextExample
+from official_bert.tasks.text import warn_of_empty_texts
 
 
 class Predictor:
@@ -164,15 +163,9 @@ class Predictor:
             self.parse(item, f"items[{n}]")
             for n, item in enumerate(_plain_items(items, "items"))
         )
-        num_empty = 0
-        while chunk := list(itertools.islice(examples, chunk_size)):
-            texts = [e.texts for e in chunk if isinstance(e, TextExample)]
-            num_empty += sum(not "".join(pair).strip() for pair in texts)
+        checked = warn_of_empty_texts(examples, lambda example: example)
+        while chunk := list(itertools.islice(checked, chunk_size)):
             yield from self.answer(chunk)
-        if num_empty:
-            logging.warning(
-                f"Empty texts: {num_empty}. Their predictions are meaningless"
-            )
 
     def frame(self, df: Any, prefix: str = "") -> Any:
         """Returns a copy of a DataFrame with a column for each part of answers.

@@ -8,9 +8,12 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from official_bert.errors import InputError, first_line, missing_package
+from absl import logging
+
+from official_bert import errors
+from official_bert.errors import InputError, listed
 from official_bert.io import files, frames, signals
-from official_bert.io.tsv import NumberedCells
+from official_bert.io.tsv import NumberedCells, log_once
 
 
 @contextlib.contextmanager
@@ -19,7 +22,7 @@ def _content(path: str, package: str) -> Iterator[io.BytesIO]:
 
     Raises `InputError` if it is missing, or if it cannot read the file.
     """
-    if message := missing_package(package):
+    if message := errors.missing_package(package):
         raise InputError(f"{path}: {message}")
     with files.open_binary(path) as file:
         content = io.BytesIO(file.read())
@@ -35,7 +38,8 @@ def _content(path: str, package: str) -> Iterator[io.BytesIO]:
     except Exception as error:  # Both packages raise many kinds.
         raise InputError(
             f"{path}: must be a table in the format of its ending. Received: "
-            f"{first_line(error)}. Save it again, or export it as CSV in UTF-8."
+            f"{errors.first_line(error)}. Save it again, or export it as CSV "
+            "in UTF-8."
         ) from error
 
 
@@ -64,9 +68,14 @@ def read_excel(path: str) -> Iterator[NumberedCells]:
         import openpyxl
 
         book = openpyxl.load_workbook(content, read_only=True, data_only=True)
-        sheet = book.worksheets[0]
-        sheet.reset_dimensions()  # Some programs write wrong ones.
+        for sheet in book.worksheets:
+            sheet.reset_dimensions()  # Some programs write wrong ones.
+        sheet, *others = book.worksheets
         rows = [[*map(_shown, row)] for row in sheet.values]
+        unread = [repr(s.title) for s in others if any(map(any, s.values))]
+    if unread:
+        message = f"{path}: only the first sheet is read, not {listed(unread)}"
+        log_once(logging.WARNING, f"{message}. Export these as CSV")
     for row in rows:
         while row and not row[-1]:
             row.pop()
@@ -84,4 +93,5 @@ def _shown(value: Any) -> str:
         return str(value).upper()
     if isinstance(value, float):
         return f"{value:.15g}"
-    return str(value).removesuffix(" 00:00:00")
+    # Excel writes a carriage return like this.
+    return str(value).removesuffix(" 00:00:00").replace("_x000D_", "")

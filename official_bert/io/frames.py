@@ -66,7 +66,7 @@ def plain(cell: Any) -> Any:
         if hasattr(cell, method):
             cell = getattr(cell, method)()
     if isinstance(cell, bytes):
-        return cell.decode("utf-8", "ignore")
+        return cell.decode("utf-8", "replace")
     if isinstance(cell, set | frozenset):
         return sorted(map(plain, cell), key=str)
     # Missing values differ from themselves, except that this is NA for NA.

@@ -162,11 +162,8 @@ def _read_csv(path: str) -> Iterator[NumberedCells]:
     if delimiter != ",":
         message = f"{path}: columns are separated by {delimiter!r}"
         log_once(logging.INFO, message)
-    spaces = {
-        cell.startswith(" ")
-        for row in _first_rows(first_lines, delimiter)
-        for cell in row[1:]
-    }
+    first_rows = _first_rows(first_lines, delimiter)
+    spaces = {cell.startswith(" ") for row in first_rows for cell in row[1:]}
     # Written by hand, cells may be separated by ", ", also before a quote.
     reader = csv.reader(
         lines,
@@ -180,6 +177,8 @@ def _read_csv(path: str) -> Iterator[NumberedCells]:
             # A line `""` is a row with one empty cell, not a blank line.
             is_blank = not cells or (len(cells) == 1 and cells[0].isspace())
             if not is_blank:
+                if reader.line_num > line:
+                    _require_one_row(cells, first_rows, delimiter)
                 if not skips_row:
                     yield line, cells
                 skips_row = False
@@ -191,6 +190,22 @@ def _read_csv(path: str) -> Iterator[NumberedCells]:
             f"{path}:{line}: must be CSV. Received: {error}. "
             + (advice or _DOUBLE_QUOTES)
         ) from error
+
+
+def _require_one_row(
+    cells: Sequence[str], first_rows: Sequence[Sequence[str]], delimiter: str
+) -> None:
+    """Raises `csv.Error` if quotes seem to join several rows to this one.
+
+    Then, each line has all columns, and a column has only values that other
+    rows have, too, such as labels.
+    """
+    lines = [s.split(delimiter) for s in delimiter.join(cells).split("\n")]
+    known = map(set, zip(*first_rows, cells, strict=False))
+    columns = zip(zip(*lines, strict=False), known, strict=False)
+    are_rows = any(others.issuperset(values) for values, others in columns)
+    if are_rows and {*map(len, lines)} == {len(cells)}:
+        raise csv.Error(f"{len(lines)} lines between quotes, each like a row")
 
 
 def _first_lines(lines: Iterable[str]) -> list[str]:

@@ -54,10 +54,12 @@ class AnswerOptions(ModelOptions, EngineOptions, heading="Model"):
         "training.",
         alias="text_column",
         heading="Data",
-        tasks="text regression",
+        tasks="text regression tagging",
     )
     text_b_column: str | None = flags.optional(
-        "The column of the second text, for pairs.", needs="text_a_column"
+        "The column of the second text, for pairs.",
+        needs="text_a_column",
+        tasks="text regression",
     )
     batch_size: int = flags.positive(
         "Sequences per step.", 32, heading="Prediction and export"

@@ -28,7 +28,7 @@ class Predict(AnswerOptions, heading="Model"):
     )
     has_header: bool | None = flags.optional(
         "Whether tables have a header. Default: as in training, or true.",
-        tasks="text regression choice squad",
+        tasks="text regression choice squad tagging",
     )
     output_file: str | None = flags.optional_path(
         "The file to write: JSON lines or, if it ends in .csv, a table of the "
@@ -191,7 +191,7 @@ class Predict(AnswerOptions, heading="Model"):
         needs_columns = ["has_header"] * self.is_set("has_header")
         kinds = ["text", "choice", "squad"]
         if self.reads_table and file_format != "tsv":
-            if kind not in kinds:
+            if kind not in (*kinds, "tagging"):
                 advice = "Use a .jsonl file."
                 message = f"is not supported by a model for {kind}. {advice}"
                 raise self.error("input_file", message)

@@ -27,6 +27,7 @@ from official_bert.tasks.detection import PairColumns
 from official_bert.tasks.own_texts import OwnTexts
 from official_bert.tasks.predict_inputs import parse_text
 from official_bert.tasks.sentence_vectors import nearest, normalize
+from official_bert.tasks.text import key_of
 from official_bert.tokenization import Tokenizer
 
 POOLINGS = ("mean", "cls")
@@ -208,16 +209,16 @@ class EmbeddingTask(task.Task):
         examples of all texts, and `answers` are their vectors.
         """
         found = {
-            _key(text): (text, vector)
+            key_of(text): (text, vector)
             for example, vectors in zip(passages, answers, strict=True)
             for text, vector in zip(
                 example.texts, normalize(vectors), strict=True
             )
         }
         right: dict[str, set[str]] = {}  # {query: itself and its matches}
-        keys = dict.fromkeys(map(_key, corpus))
+        keys = dict.fromkeys(map(key_of, corpus))
         for pair in pairs:
-            query, match, *others = map(_key, pair.texts)
+            query, match, *others = map(key_of, pair.texts)
             right.setdefault(query, {query}).add(match)
             keys |= dict.fromkeys(filter(None, (match, *others)))
         documents = [*keys]
@@ -233,7 +234,7 @@ class EmbeddingTask(task.Task):
         names = [f"negative_{index + 1}" for index in range(number)]
         yield ["query", "positive", *names]
         for pair in pairs:
-            nearest_keys = wrong[_key(pair.texts[0])][:number]
+            nearest_keys = wrong[key_of(pair.texts[0])][:number]
             texts = [found[key][0] for key in nearest_keys]
             yield [*pair.texts[:2], *texts, *[""] * (number - len(texts))]
 
@@ -256,14 +257,9 @@ class EmbeddingTask(task.Task):
         return {"vector": answer[0].tolist()}
 
 
-def _key(text: str) -> str:
-    """Returns a key that is the same for texts that count as equal."""
-    return " ".join(text.lower().split())
-
-
 def _hash(text: str) -> int:
     """Returns a positive int32, the same for equal texts; 0 for none."""
-    return zlib.crc32(_key(text).encode()) % (2**31 - 1) + 1 if text else 0
+    return zlib.crc32(key_of(text).encode()) % (2**31 - 1) + 1 if text else 0
 
 
 def _cosines(answers: Sequence[np.ndarray]) -> list[float]:
@@ -283,7 +279,7 @@ def _search(examples: Examples, answers: Any) -> dict[str, Any]:
     matches: dict[str, dict[str, None]] = {}
     searched = slice(1, None if examples[-1].has_query else 2)
     for example, vectors in zip(examples, answers, strict=True):
-        texts = [_key(text) for text in example.texts]
+        texts = [key_of(text) for text in example.texts]
         if example.has_query:
             queries[texts[0]] = vectors[0]
             matches.setdefault(texts[0], {})[texts[1]] = None
@@ -376,7 +372,7 @@ def _require_others(
     if options.train_batch_size == 1:
         message = "compares no pair with another one. Use larger batches."
         raise options.error("train_batch_size", message)
-    firsts, matches = ({_key(e.texts[n]) for e in training} for n in (0, 1))
+    firsts, matches = ({key_of(e.texts[n]) for e in training} for n in (0, 1))
     if loss != "cosent" and min(len(firsts), len(matches)) == 1:
         raise InputError(
             f"{options.train_file}: must have different texts and different "
@@ -524,7 +520,7 @@ class OwnPairs(OwnTexts):
         return make_example
 
     def held_out_together(self, example: Any) -> Any:
-        return example.texts[0]
+        return key_of(example.texts[0])
 
     def _label_cells(self, label: Any) -> dict[str, Any]:
         return {}  # The scores are cells of the row.

@@ -34,7 +34,7 @@ def choose_held_out(
         indices = hold_out(texts, labels, options.dev_share)
     unit = "query" if options.group_column else "text"
     if len(indices) in (0, len(texts)):
-        reason = f"each label in {label_column} has only one text"
+        reason = f"each label in {label_column} has only one {unit}"
         if len({*texts}) == 1:
             reason = f"all rows have the same {unit}"
         raise InputError(

@@ -33,6 +33,7 @@ from official_bert.io import files, tables
 from official_bert.io.rows import Row, UnknownValueError
 from official_bert.options import RunClassifier
 from official_bert.tasks import detection
+from official_bert.tasks.predict_inputs import warn_of_header
 from official_bert.tasks.task import DataSet
 
 
@@ -107,7 +108,10 @@ class OwnData(DataSet):
             exist = all(map(files.exists, paths))
             if options.own_format(split) in tables.OBJECTS or not exist:
                 continue
-            cells = next(self.rows(split)).cells
+            rows = self.rows(split)
+            if by_number and not options.reads_header and split != "train":
+                rows = warn_of_header(rows, options.text_columns)
+            cells = next(rows).cells
             names = [name for name in cells if name.isdecimal() == by_number]
             compared = [n for n in names if by_number or n.lower() in used]
             if split == "train":
@@ -166,13 +170,14 @@ class OwnData(DataSet):
                 row.get(name) for row in rows for name in self.label_columns
             ]
             unknown = {str(cell) for cell in cells if cell not in (None, "")}
+            shown = (
+                f"{self.path('test')}: column {self.options.label_column!r} "
+                f"must have {expected}. Received: {listed(sorted(unknown))}."
+            )
             if len(unknown) > 1:
-                column = self.options.label_column
-                raise InputError(
-                    f"{self.path('test')}: column {column!r} must have "
-                    f"{expected}. Received: {listed(sorted(unknown))}. Correct "
-                    "or remove them."
-                )
+                raise InputError(f"{shown} Correct or remove them.")
+            if unknown:
+                logging.info(f"{shown} The test set is not evaluated")
         elif missing:
             logging.warning(
                 f"The test set is not evaluated: {len(missing)} of "

@@ -124,7 +124,7 @@ class OwnTags(ConllData):
         options = self.options
         splits = [x for x in options.used_splits if options.is_set(f"{x}_file")]
         paths = itertools.chain.from_iterable(map(self.paths, splits))
-        have_numbers = {*map(self._has_conll_columns, paths)}
+        have_numbers = {*map(self.has_conll_columns, paths)}
         if len(have_numbers) > 1:
             return
         for names in (
@@ -196,7 +196,7 @@ class OwnTags(ConllData):
         answers: Iterable[Sequence[str]],
     ) -> str:
         """Returns words and predicted tags in CoNLL columns."""
-        if self._has_conll_columns(self.paths(split)[0]):
+        if self.has_conll_columns(self.paths(split)[0], needs_tags=False):
             return super().predictions_text(split, examples, answers)
         lines = (
             "".join(
@@ -207,19 +207,29 @@ class OwnTags(ConllData):
         )
         return "\n".join(lines)
 
-    def _has_conll_columns(self, path: str) -> bool:
-        file_format = tables.format_of(path)
-        if file_format != "tsv" or self.options.text_a_column:
+    def has_conll_columns(self, path: str, *, needs_tags: bool = True) -> bool:
+        """Whether a file has CoNLL columns, and is not a table.
+
+        A `.tsv` file is a table if its first line names the column of words
+        and, with `needs_tags`, one of tags or sentences.
+        """
+        if (file_format := tables.format_of(path)) != "tsv":
             return not file_format
         _, line = next(files.numbered_lines(path), (1, ""))
         names = [name.strip() for name in line.split("\t")]
+        if column := self.options.text_a_column:
+            return not (needs_tags or column.isdecimal() or column in names)
         others = _named(names, conll.TAG_COLUMNS) or _sentence_columns(names)
-        return not (others and _named(names, conll.WORD_COLUMNS))
+        is_header = others or not (needs_tags or {*names} & {*self.labels})
+        return not (is_header and _named(names, conll.WORD_COLUMNS))
 
-    def read_file(self, path: str, *, needs_tags: bool) -> list[Sentence]:
-        """Reads a file; with `needs_tags`, all words must have known tags."""
-        if self._has_conll_columns(path):
-            return super().read_file(path, needs_tags=needs_tags)
+    def read_table(
+        self, path: str, *, needs_tags: bool
+    ) -> tuple[list[Row], str, str]:
+        """Returns rows with a text or the words of a sentence each.
+
+        Also returns the columns of words and tags; "" if there are no tags.
+        """
         options = self.options
         by_number = (options.text_a_column or "").isdecimal()
         all_rows = tables.read(
@@ -231,8 +241,17 @@ class OwnTags(ConllData):
         rows = [*detection.accepted_rows(all_rows, ())]
         words, tags = self._find_columns(rows[0], needs_tags)
         logging.info(f"{path}: --text_column={words} --label_column={tags}")
-        if not isinstance(rows[0].cells.get(tags or words), list):
-            rows = self._join_words(rows, words, tags, needs_tags)
+        if isinstance(rows[0].cells.get(tags or words), list):
+            return rows, words, tags
+        joined = self._join_words(rows, words, tags, needs_tags)
+        # Texts have spans, or no tags.
+        return joined, words, "" if joined is rows else tags
+
+    def read_file(self, path: str, *, needs_tags: bool) -> list[Sentence]:
+        """Reads a file; with `needs_tags`, all words must have known tags."""
+        if self.has_conll_columns(path, needs_tags=needs_tags):
+            return super().read_file(path, needs_tags=needs_tags)
+        rows, words, tags = self.read_table(path, needs_tags=needs_tags)
         problems: list[str] = []
         sentences = [
             self._sentence(row, words, tags, needs_tags, problems)
@@ -267,9 +286,9 @@ class OwnTags(ConllData):
         raise InputError(
             f"{row.where}: must have words with tags, or a text with spans, in "
             "columns such as tokens and tags. Received: the columns "
-            f"{listed(row.columns)}. Set --text_column and --label_column; in "
-            "a table without a header, to the numbers of columns, from 0. "
-            f"{_ADVICE}"
+            f"{listed(row.columns)}. Set --text_column and, for training, "
+            "--label_column; in a table without a header, to the numbers of "
+            f"columns, from 0. {_ADVICE}"
         )
 
     def _join_words(
@@ -278,20 +297,29 @@ class OwnTags(ConllData):
         """Joins rows with one word each to rows with one sentence each."""
         column = self.options.id_column
         column = column or next(iter(_sentence_columns(rows[0].columns)), "")
-        if not (column or tags):
-            return rows  # They have one text each.
+        groups = _group(rows, column)
+        if not needs_tags and _are_texts(rows, words, tags, column and groups):
+            return rows
         for row in rows if needs_tags else ():
             tag = row.get(tags)
             num_words = len(str(row.get(words)).split())
             if has_several(tag) or len(str(tag).split()) == num_words > 1:
                 must = f"have one tag, as each row has one word. {_ADVICE}"
                 raise row.error(tags, must.rstrip("."), tag)
-        groups = _group(rows, column)
-        if needs_tags and len(groups) in (1, len(rows)):
+        needs_numbers = needs_tags or (len(rows) > 1 and not (column or tags))
+        if needs_numbers and len(groups) in (1, len(rows)):
             raise InputError(
-                f"{rows[0].path}: must have a column of sentence numbers (set "
-                "--id_column), or blank lines between sentences. Received: "
-                f"{len(rows)} words in {len(groups)} sentences. {_ADVICE}"
+                f"{rows[0].path}: must have a column of sentence numbers (such "
+                "as sentence_id; in training, also --id_column), or blank "
+                f"lines between sentences. Received: {len(rows)} words in "
+                f"{len(groups)} sentences. {_ADVICE}"
+            )
+        numbers = [str(group[0].cells.get(column)) for group in groups]
+        # They may start again in each document, but in the same order.
+        if len({*itertools.pairwise(numbers)}) > 2 * len({*numbers}):
+            logging.warning(
+                f"{rows[0].path}: rows of the same sentence are apart. If they "
+                f"were shuffled, restore their order (column {column!r})"
             )
         joined = []
         for group in groups:
@@ -355,6 +383,23 @@ class OwnTags(ConllData):
         if needs_tags:
             self._check_tag(row.where, tag)
         return tag
+
+
+def _are_texts(
+    rows: Sequence[Row], column: str, tags: str, groups: Sequence[Any]
+) -> bool:
+    """Whether the cells of a column are texts, not words such as U.S.
+
+    `groups` are those of a column of sentence numbers; empty without one.
+    """
+    if groups or (column.lower() == "text" and not tags):
+        return len(groups) in (0, len(rows))
+    words: list[Sequence[str]]
+    words = [str(row.get(column)).split() for row in rows[:1000]]
+    if not tags:  # Chinese texts have no spaces, but words may be Chinese, too.
+        cells = map(" ".join, words)
+        words = [split_text(cell, BasicTokenizer()).words for cell in cells]
+    return 4 * sum(len(found) > 1 for found in words) > len(words)
 
 
 def _group(rows: Sequence[Row], column: str) -> list[list[Row]]:

@@ -1,10 +1,12 @@
 """The user's own texts and pairs of texts; see `own_data`."""
 
 import collections
+import contextlib
 import dataclasses
 import functools
 import itertools
 import operator
+import re
 import statistics
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -26,7 +28,7 @@ from official_bert.options.run_classifier import MAX_WEIGHT
 from official_bert.tasks.held_out import choose_held_out
 from official_bert.tasks.own_data import OwnData, known_labels
 from official_bert.tasks.task import WrongAnswer, shuffle_examples
-from official_bert.tasks.text import TextColumns, TextExample, TextTask
+from official_bert.tasks.text import TextColumns, TextExample, TextTask, key_of
 from official_bert.tasks.text_types import TYPES
 
 _FOR_SEVERAL = (
@@ -34,8 +36,11 @@ _FOR_SEVERAL = (
     "and write a,b or 1,0,1"
 )
 
-# What programs write for missing values, in lower case.
-_MISSING = ("", "nan", "#n/a", "n/a", "na", "<na>", "null", r"\n")
+# What programs write for missing values, and Excel for errors; in lower case.
+_MISSING = (
+    *("", "nan", "nat", "n/a", "na", "<na>", "null", "(null)", r"\n"),
+    *("#n/a", "#name?", "#ref!", "#value!", "#div/0!", "#num!", "#null!"),
+)
 
 # If more of the training examples have the same label, accuracy is misleading:
 # a model that always answers this label is hard to beat.
@@ -121,6 +126,20 @@ def _is_missing(cell: Any) -> bool:
     """Whether a cell is empty, or what programs write for an empty cell."""
     text = str(cell).strip()
     return text == "None" or text.lower() in _MISSING
+
+
+def _is_damaged(text: str) -> bool:
+    """Whether a conversion of the encoding seems to have damaged a text.
+
+    It has U+FFFD, or is UTF-8 that was read as Windows-1252, in which é becomes
+    Ã©, or is how Python shows bytes.
+    """
+    if "\ufffd" in text or re.fullmatch(r"b(['\"]).*\1", text, re.DOTALL):
+        return True
+    for encoding in () if text.isascii() else ("cp1252", "latin-1"):
+        with contextlib.suppress(UnicodeError):
+            return bool(text.encode(encoding).decode("utf-8"))
+    return False
 
 
 def _placeholders(labels: Collection[str]) -> set[str]:
@@ -220,32 +239,41 @@ class OwnTexts(OwnData):
 
     def held_out_together(self, example: Any) -> Any:
         """Returns what is equal for examples that are held out together."""
-        return example.group or example.texts
+        return example.group or tuple(map(key_of, example.texts))
+
+    def _warn_of_odd_cells(
+        self, examples: Sequence[TextExample], labels: Sequence[str]
+    ) -> None:
+        """Warns of missing texts and labels, and of damaged texts."""
+        missing = "are empty, or look like missing values (NaN, NA, None, #REF!"
+        odd_texts = f"texts {missing})"
+        odd_labels = f"labels {missing}, -, ? or -1)"
+        damaged = "texts had another encoding (U+FFFD, Ã© for é, or b'...')"
+        placeholders = {*filter(_is_missing, labels), *_placeholders(labels)}
+        places: dict[str, list[str]] = collections.defaultdict(list)
+        for example in examples:
+            texts = [*filter(None, example.texts)]
+            if not texts or any(map(_is_missing, texts)):
+                places[odd_texts].append(example.guid)
+            if labels and placeholders.intersection(_names(example.label)):
+                places[odd_labels].append(example.guid)
+            if any(map(_is_damaged, texts)):
+                places[damaged].append(example.guid)
+        for problem, guids in places.items():
+            logging.warning(
+                f"{self.path('train')}: {len(guids)} of {len(examples)} "
+                f"{problem}: {self._places(guids, 'train')}. Correct or remove "
+                "them"
+            )
 
     def _check_texts(
         self, examples: Sequence[TextExample], labels: Sequence[str]
     ) -> None:
-        """Warns of missing texts and labels, and of contradicting labels.
+        """Warns of odd texts and labels, and of contradicting labels.
 
         Raises `InputError` if there are more labels than different texts.
         """
-        path, placeholders = self.path("train"), _placeholders(labels)
-        no_text = [e.guid for e in examples if _is_missing("".join(e.texts))]
-        no_label = [
-            e.guid
-            for e in examples
-            if isinstance(e.label, str)
-            and (_is_missing(e.label) or e.label in placeholders)
-        ]
-        for kind, guids in (("texts", no_text), ("labels", no_label)):
-            if guids:
-                places = self._places(guids, "train")
-                logging.warning(
-                    f"{path}: {len(guids)} of {len(examples)} {kind} are "
-                    "empty, or look like missing values (NaN, NA, None; for "
-                    f"labels, also -, ? or -1): {places}. If they are, remove "
-                    "the rows"
-                )
+        self._warn_of_odd_cells(examples, labels)
         if self.options.task_type != "classification":
             return
         labels_of: dict[Any, set[str]] = collections.defaultdict(set)
@@ -272,8 +300,8 @@ class OwnTexts(OwnData):
                     "--text_b_column. "
                 )
             logging.warning(
-                f"{path}: the same text occurs with different labels (number "
-                f"of such texts: {len(ambiguous)}, such as "
+                f"{self.path('train')}: the same text occurs with different "
+                f"labels (number of such texts: {len(ambiguous)}, such as "
                 f"{quoted(ambiguous[0])}). Correct the labels. {advice}If a "
                 "text can have several labels, use --task_type=multilabel"
             )
@@ -295,12 +323,12 @@ class OwnTexts(OwnData):
                         f"{path} is the training data, so the metrics "
                         "overestimate the model"
                     )
-        training_texts = {example.texts[:2] for example in self.training}
+        training_texts = {(*map(key_of, e.texts[:2]),) for e in self.training}
         repeated = [
             e.guid
             for e in examples
             if (split == "dev" or e.label is not None)
-            and e.texts[:2] in training_texts
+            and (*map(key_of, e.texts[:2]),) in training_texts
         ]
         if repeated:
             logging.warning(

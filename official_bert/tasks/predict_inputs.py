@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
-from official_bert.errors import InputError, listed, quoted
+from official_bert.errors import InputError, quoted
 from official_bert.io import tables
 from official_bert.io.rows import Row
 from official_bert.options import Predict
@@ -58,9 +58,9 @@ def table_inputs(
     """Yields the rows of a table of which the task parses the columns `names`.
 
     Without names, it parses all cells. `trained_header` says whether the tables
-    of the training data had a header. Warns at the end if texts are empty.
+    of the training data had a header.
     """
-    empty, has_header = [], options.has_header
+    has_header = options.has_header
     rows = tables.read(
         options.input_file,
         options.resolved_format,
@@ -69,22 +69,18 @@ def table_inputs(
     )
     is_table = options.resolved_format not in tables.OBJECTS
     if is_table and names and has_header is None and not trained_header:
-        rows = _warn_of_header(rows, names)
+        rows = warn_of_header(rows, names)
     for row in rows:
         texts = {name: row.text(name) for name in names}
-        if names and not "".join(texts.values()).strip():
-            empty.append(row.where)
         cells = {name: row.cells[name] for name in row.columns}
         yield Input(row.where, texts or row.cells, cells)
-    if empty:
-        logging.warning(
-            f"Rows with empty texts: {listed(empty)}. Their predictions are "
-            "meaningless"
-        )
 
 
-def _warn_of_header(rows: Iterator[Row], names: Sequence[str]) -> Iterator[Row]:
-    """Returns the rows; warns if only the first row has one word per cell."""
+def warn_of_header(rows: Iterator[Row], names: Sequence[str]) -> Iterator[Row]:
+    """Returns the rows; warns if only the first row has one word per cell.
+
+    For a table that follows training data without a header.
+    """
     sample = [*itertools.islice(rows, 1000)]
     are_words, *others = (
         all(len(row.text(name).split()) == 1 for name in names)
@@ -92,7 +88,8 @@ def _warn_of_header(rows: Iterator[Row], names: Sequence[str]) -> Iterator[Row]:
     )
     if are_words and others and not any(others):
         logging.warning(
-            f"{sample[0].where}: this line is predicted, too, because the "
-            "training data had no header. If it is a header, add --has_header"
+            f"{sample[0].where}: this line is an example, too, because the "
+            "training data had no header. If it is a header, remove it or, for "
+            "predict.py, add --has_header"
         )
     return itertools.chain(sample, rows)

@@ -33,7 +33,7 @@ from official_bert.io import files
 from official_bert.io.json_files import Amount
 from official_bert.metrics import entities
 from official_bert.metrics.entities import Scheme
-from official_bert.options import Predict, RunClassifier
+from official_bert.options import AnswerOptions, Predict, RunClassifier
 from official_bert.runs import file_names
 from official_bert.sources.heads import Head
 from official_bert.tasks import own_data, own_tags, probabilities, task
@@ -345,25 +345,39 @@ class TaggingTask(task.Task):
         path = os.path.join(directory, file_names.predictions(split, "txt"))
         files.write_text(path, text)
 
+    def with_answer_options(self, options: AnswerOptions) -> "TaggingTask":
+        column = options.text_a_column or self.text_column
+        return dataclasses.replace(self, text_column=column)
+
     def read_inputs(self, options: Predict) -> Iterator[Input] | None:
-        """Yields the sentences of a CoNLL file; None for texts or JSON."""
+        """Yields the sentences of a CoNLL file or table; None for others."""
         path, file_format = options.input_file, options.resolved_format
+        if options.reads_table:
+            columns = RunClassifier(
+                text_a_column=self.text_column,
+                label_column="",
+                has_header=options.has_header,
+            )
+            table = OwnTags("", labels=self.labels, options=columns)
+            is_conll = table.has_conll_columns(path, needs_tags=False)
+            if file_format != "tsv" or not is_conll:
+                rows, words, _ = table.read_table(path, needs_tags=False)
+                cells = ((row.where, row.get(words)) for row in rows)
+                return (Input(where, cell, cell) for where, cell in cells)
         reader = ConllData("", self.token_column, self.tag_column, self.labels)
         if file_format != "conll":
             is_known = options.input_format != "auto" or file_format == "jsonl"
             if is_known or not files.can_reread(path):
                 return None
-            if not reader.recognizes(path):
-                logging.info(
-                    f"{path} is read as one text per line. If it has CoNLL "
-                    "columns, pass --input_format=conll."
-                )
+            is_conll = reader.recognizes(path)
+            kind, other = "one text per line", "conll"
+            if is_conll:
+                kind = f"CoNLL, with words in column {self.token_column}"
+                other = "lines"
+            note = f"(otherwise: --input_format={other})"
+            logging.info(f"{path} is read as {kind} {note}")
+            if not is_conll:
                 return None
-            logging.info(
-                f"{path} is read as CoNLL, with words in column "
-                f"{self.token_column}. If it has one text per line, pass "
-                "--input_format=lines."
-            )
         sentences = reader.read_file(path, needs_tags=False)
         return (Input(path, s, s.words) for s in sentences)
 

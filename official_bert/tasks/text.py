@@ -5,10 +5,11 @@ The types are in `classification`, `multilabel` and `regression`.
 
 import abc
 import dataclasses
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, ClassVar, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
+from absl import logging
 
 from official_bert.errors import InputError, listed, quoted
 from official_bert.inputs import text_inputs
@@ -22,6 +23,13 @@ from official_bert.tasks.calibration import NO_CALIBRATION, Calibration
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.predict_inputs import Input, has_rows, table_inputs
 from official_bert.tokenization import Tokenizer
+
+_Item = TypeVar("_Item")
+
+
+def key_of(text: str) -> str:
+    """Returns a key that is the same for texts that count as equal."""
+    return " ".join(text.lower().split())
 
 
 class TextExample(NamedTuple):
@@ -46,6 +54,26 @@ class TextExample(NamedTuple):
 
 
 Texts = Sequence[TextExample]
+
+
+def warn_of_empty_texts(
+    items: Iterable[_Item], example_of: Callable[[_Item], Any]
+) -> Iterator[_Item]:
+    """Yields items; warns at the end if texts or pairs are empty.
+
+    `example_of` returns the example in an item.
+    """
+    empty = list[str]()
+    for item in items:
+        yield item
+        example = example_of(item)
+        is_text = isinstance(example, TextExample)
+        if is_text and not "".join(example.texts).strip():
+            empty.append(example.guid)
+    if empty:
+        logging.warning(
+            f"Empty texts: {listed(empty)}. Their predictions are meaningless"
+        )
 
 
 class TextColumns(NamedTuple):

@@ -15,7 +15,7 @@ from absl import logging
 
 from official_bert.errors import bullet_list, listed
 from official_bert.io import files
-from official_bert.io.rows import to_number
+from official_bert.io.rows import to_bit, to_number
 from official_bert.options import FinetuningOptions, RunClassifier
 from official_bert.options.training import TrainingOptions
 from official_bert.runs import checkpoints, file_names
@@ -126,14 +126,15 @@ def _warn_of_labels(counts: Counter[Any]) -> None:
     """Warns if labels are spelled in several ways, or if there are many."""
     spellings: dict[Any, list[str]] = collections.defaultdict(list)
     for label in map(str, counts):
-        number = to_number(label)
+        bit, number = to_bit(label), to_number(label)
         key = _plain(label) if number is None else number
-        spellings[key].append(repr(label))
+        spellings[key if bit is None else bit].append(repr(label))
     if similar := [" / ".join(s) for s in spellings.values() if len(s) > 1]:
         logging.warning(
             "These labels are different classes, but differ only in case, "
-            "spaces, quotes, invisible characters or the form of a number: "
-            f"{listed(similar)}. If they mean the same, write them alike"
+            "spaces, quotes, invisible characters, or the form of a number or "
+            f"truth value: {listed(similar)}. If they mean the same, write "
+            "them alike"
         )
     if len(counts) > 100 or len(counts) > max(2, counts.total() / 2):
         logging.warning(

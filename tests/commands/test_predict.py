@@ -340,8 +340,9 @@ WRONG = [
     (f"{TUNED} --input_file=a.csv", "=a.csv needs --text_column"),
     (f"{TUNED} --input_file=a.tsv --has_header", "--has_header needs --text_c"),
     (
-        "--model_dir=TAGS --input_file=a.tsv --text_a_column=a",
-        "--text_column=a .*tagging",
+        "--model_dir=TAGS --input_file=a.tsv --text_a_column=a "
+        "--text_b_column=b",
+        "--text_b_column=b .*tagging",
     ),
 ]
 

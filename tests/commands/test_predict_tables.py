@@ -192,7 +192,10 @@ def test_csv_output_has_separator_and_byte_order_mark_of_input(
     header, *lines = (folder / "b.csv").read_text().splitlines()
     assert header == "\ufeffid;review;predicted_score"
     assert [line.rpartition(";")[0] for line in lines] == rows
-    assert "empty texts: a.csv:4, a.csv:5. Their" in caplog.text
+    assert "Empty texts: a.csv:4, a.csv:5. Their" in caplog.text
+    (folder / "a.jsonl").write_text('{"review": " "}\n')
+    predict.main(Predict(model_dir=model_dir, input_file="a.jsonl"))
+    assert "Empty texts: a.jsonl:1. Their" in caplog.text
 
 
 def test_column_flag_must_name_a_key_of_each_object(tuned, ask):
@@ -240,7 +243,7 @@ def test_header_that_the_training_data_lacked_gives_a_warning(
     options = Predict(input_file="a.csv", has_header=has_header)
     inputs = [*table_inputs(options, ("0",), trained_header=False)]
     assert len(inputs) == 3 + first.count("\n")
-    assert ("a.csv:1: this line is predicted" in caplog.text) == warns
+    assert ("a.csv:1: this line is an example" in caplog.text) == warns
 
 
 CHOICES = "question,A,B,C\nis it ?,cat,dog,sun\nis it red ?,sun,rain,\n"
@@ -301,6 +304,44 @@ SENTENCES = [
     {"tokens": ["good", "cat?"], "after": ["rain"]},
     {"tokens": ["rain"], "before": ["good", "cat?"]},
 ]
+
+
+TABLES_OF_WORDS = {
+    "numbers.csv": "sentence_id,word,tag\n1,good,N\n1,cat,N\n2,rain,V\n",
+    "numbers.tsv": "Sentence #\tWord\n1\tgood\n\tcat\n2\train\n",
+    "blank_lines.tsv": "word\tner\ngood\tN\ncat\tN\n\nrain\tV\n",
+    "texts.tsv": "id\ttext\n1\tgood cat\n2\train\n",
+    "texts.csv": "sentence_id,text,label\n1,good cat,N\n2,rain,\n",
+    "chinese.csv": "sentence_id,word\n1,北京\n1,好\n2,上海\n",
+    "review.csv": "id,review\n1,good cat\n2,rain\n",
+}
+
+
+@pytest.mark.parametrize("name", TABLES_OF_WORDS)
+def test_tagger_reads_tables_of_words_or_texts(tagger, ask, name):
+    flags = {"text_a_column": "review"} if name == "review.csv" else {}
+    table = TABLES_OF_WORDS[name].encode()
+    found = ask(table, name, model_dir=tagger, **flags)
+    words = [["good", "cat"], ["rain"]]
+    if name == "chinese.csv":
+        words = [["北京", "好"], ["上海"]]
+    assert [answer["tokens"] for answer in found] == words
+    is_text = "text" in name or "review" in name
+    items = [*map(" ".join, words)] if is_text else words
+    assert [answer.pop("input") for answer in found] == items
+    assert_equal_answers(found, predictor_of(tagger)(items))
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "message"),
+    [
+        ("a.csv", "word\ngood\ncat\n", "sentence_id; .* 2 words in 1 sent"),
+        ("a.csv", "review\ngood cat\n", r"review\. Set --text_column and"),
+    ],
+)
+def test_table_without_sentences_is_an_error(tagger, ask, name, table, message):
+    with pytest.raises(InputError, match=message):
+        ask(table.encode(), name, model_dir=tagger)
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def test_frame_adds_the_label_and_its_probability(predictor, kind, caplog):
         }
         for n, text, answer in zip([1, 2, 3], texts, answers, strict=True)
     ]
-    assert caplog.text.count("Empty texts: 1.") == 3
+    assert caplog.text.count("Empty texts: items[2].") == 3
     assert [*df.columns] == ["n", "text"]
     assert predictor.frame(kind({"text": []})).columns == ["text"]
     with pytest.raises(InputError, match=r'a column, such as df\["text"\]'):

@@ -15,6 +15,7 @@ from official_bert.io import tables
 DAY = datetime.datetime(2024, 1, 5)
 SHOWN = [
     ("two\nlines", "two\nlines"),
+    ("two_x000D_\nlines", "two\nlines"),
     (7, "7"),
     (1.0, "1"),
     (0.1 + 0.2, "0.3"),
@@ -26,7 +27,7 @@ SHOWN = [
 ]
 
 
-def test_cells_of_excel_are_read_as_excel_shows_them(tmp_path):
+def test_cells_of_excel_are_read_as_excel_shows_them(tmp_path, caplog):
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
     sheet = book.active
@@ -35,7 +36,8 @@ def test_cells_of_excel_are_read_as_excel_shows_them(tmp_path):
         sheet.append(["a", value])
     sheet.cell(len(SHOWN) + 4, 1, "b")  # After two empty rows.
     sheet.cell(40, 9).font = openpyxl.styles.Font(bold=True)  # Empty cells.
-    book.create_sheet("other").append(["not read"])
+    book.create_sheet("empty")
+    book.create_sheet("more").append([None, "not read"])
     path = str(tmp_path / "a.xlsx")
     book.save(path)
     rows = list(tables.read(path, "xlsx"))
@@ -45,6 +47,8 @@ def test_cells_of_excel_are_read_as_excel_shows_them(tmp_path):
     ]
     assert [row.line for row in rows[-2:]] == [len(SHOWN) + 1, len(SHOWN) + 4]
     assert rows[0].columns == ["text", "value"]
+    message = caplog.messages[0]
+    assert "a.xlsx: only the first sheet is read, not 'more'. Ex" in message
 
 
 def test_single_column_of_excel_has_no_empty_rows(tmp_path):

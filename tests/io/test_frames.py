@@ -48,6 +48,7 @@ def test_rows_of_a_frame_are_dicts_of_python_values(kind):
         (polars.Series(["a", "b"]), ["a", "b"]),
         ({"b", "a"}, ["a", "b"]),
         ("é".encode(), "é"),
+        ("é".encode("latin-1"), "\ufffd"),
         (tf.constant("é"), "é"),
         (tf.constant(2), 2),
         ([None], [None]),

@@ -178,6 +178,24 @@ def test_header_of_a_joined_file_is_an_error(tmp_path, mark, ending, separator):
     assert [row.text("0") for row in rows] == ["text", "a", "text", "b"]
 
 
+@pytest.mark.parametrize(
+    ("lines", "joins"),
+    [
+        ('"So good,pos\nnot good,neg\nawful",neg', True),
+        ('"So good;pos\nawful",neg', False),
+        ('"Hi John,\nthank you",pos', False),
+        ('"Ann, hi,\nthank you",pos', False),
+    ],
+)
+def test_rows_that_quotes_join_to_one_are_an_error(tmp_path, lines, joins):
+    text = f"text,label\nso bad,neg\n{lines}\nfine,pos\n"
+    if joins:
+        with pytest.raises(InputError, match=r"csv:3: .* 3 lines between quo"):
+            read(tmp_path, text, "csv")
+    else:
+        assert len(read(tmp_path, text, "csv")) == 3
+
+
 def test_likely_cause_of_a_longer_row_is_named(tmp_path):
     for text, message in [
         # R writes this with write.table.

@@ -260,6 +260,10 @@ STACK_OVERFLOW = [f"{i},{t}" for t in ("<x><y>", "<x>", "<y>") for i in "abc"]
 WORDS = [
     f"{i} {t},{t}" for t in ("x y z", "x", "y z", "z x", "x y") for i in "ab"
 ]
+GOOD = [f"naïve “{i}” b'{i}' 好,{i % 2}" for i in range(8)]
+EXCEL = [*GOOD, "#NAME?,1", "#REF!,0", "a,#N/A", "b,#DIV/0!"]
+ENCODED = ["trÃ¨s,0", "câ\x80\x99est,1", "tr\ufffds,0", "b'good',1", *GOOD]
+SEVERAL = ["a,x", "b,y", 'c,"x,y"', "d,x", "e,y", "f,nan", "g,"]
 # Without agreement, the label is - or, at Hugging Face, -1.
 SNLI = [f"text {i},{'enc-'[i % 4]}" for i in range(16)]
 SNLI_IDS = [f"text {i},{i % 4 - 1}" for i in range(16)]
@@ -279,7 +283,12 @@ AMBIGUOUS = ["a,x", "a,y", "b,x", "b,y", "c,x", "c,X", ",x", ",y"]
             [],
             "7 of 12 labels are empty, or look like missing values (NaN",
         ),
-        (EMPTY, [], ": lines 5, 7, 8, 9, 10, 11, 12. If"),
+        (EMPTY, [], ": lines 5, 7, 8, 9, 10, 11, 12. Correct or remove"),
+        (EXCEL, [], "2 of 12 texts are empty, or look like missing values"),
+        (EXCEL, [], "#REF!, -, ? or -1): lines 12, 13. Correct"),
+        (SEVERAL, MULTILABEL, "1 of 7 labels are empty, or look like missing"),
+        (ENCODED, [], "4 of 12 texts had another encoding (U+FFFD"),
+        (ENCODED, [], "for é, or b'...'): lines 2, 3, 4, 5. Correct"),
         (AMBIGUOUS, [], "(number of such texts: 2, such as 'a')"),
         (REVIEWS, [], "(otherwise: --task_type=regression)"),
         (lists("#"), [], "Labels such as 'x#y' contain '#'"),
@@ -303,7 +312,7 @@ def test_data_that_make_results_unreliable_are_reported(
     [["+", "-"], ["-1", "0", "1"], ["-2", "-1", "0", "1", "2"], GOOD_AND_BAD],
 )
 def test_usual_labels_are_not_reported(tmp_path, caplog, labels):
-    rows = [f"text {i},{labels[i % len(labels)]}" for i in range(24)]
+    rows = [f"naïve “text” {i},{labels[i % len(labels)]}" for i in range(24)]
     text = table(*rows, header="text,label")
     tasks.get(complete(tmp_path, "a.csv", text, "--task_type=classification"))
     assert not caplog.messages

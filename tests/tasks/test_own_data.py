@@ -158,11 +158,16 @@ def test_model_of_another_task_is_an_error(trained, monkeypatch, flags, key):
         ("test.csv", "text,label\na,y\nb,\"['n']\"\n", "not a list"),
     ],
 )
-def test_wrong_columns_or_labels_are_an_error(tmp_path, file, text, message):
+def test_wrong_columns_or_labels_are_an_error(
+    tmp_path, caplog, file, text, message
+):
+    caplog.set_level("INFO", logger="absl")
     write(tmp_path / "train.csv", "text,label\na,y\nb,n\n")
     write(tmp_path / file, text)
     if not message:
         assert make(tmp_path).data.read("test")[0].label is None
+        is_logged = "y. Received: -1. The test set is not ev" in caplog.text
+        assert is_logged == ("-1" in text)
         return
     with pytest.raises(InputError, match=rf"{file}:.*{message}"):
         make(tmp_path).data.read("test")
@@ -182,6 +187,19 @@ def test_numbers_that_float32_lacks_are_an_error(tmp_path, numbers, message):
     write(tmp_path / "train.csv", f"text,label\na,{one}\nb,{other}\n")
     with pytest.raises(InputError, match=message):
         make(tmp_path, task_type="regression")
+
+
+@pytest.mark.parametrize("first", ["text", "text,label", "so bad", ""])
+def test_header_that_only_the_test_data_has_is_a_warning(
+    tmp_path, caplog, first
+):
+    write(tmp_path / "train.csv", "so good,y\nvery bad,n\n")
+    label = ",y" * ("," in first)
+    write(tmp_path / "test.csv", f"{first}\nnot good{label}\nvery odd{label}\n")
+    flags = {"text_a_column": "0", "label_column": "1", "has_header": False}
+    assert len(make(tmp_path, **flags).data.read("test")) == 2 + bool(first)
+    is_warned = "test.csv:1: this line is an example, too" in caplog.text
+    assert is_warned == first.startswith("text")
 
 
 def test_number_in_another_format_is_an_error_in_test_data(tmp_path):
@@ -434,6 +452,24 @@ def test_equal_texts_are_held_out_together():
     others = {*range(200)} - chosen
     assert len(chosen) == 20
     assert {texts[i] for i in chosen}.isdisjoint(texts[i] for i in others)
+
+
+def test_texts_that_differ_in_case_and_spaces_are_in_the_same_part(
+    tmp_path, caplog
+):
+    rows = [f"{text} {i},{i % 2}\n" for i in range(40) for text in ("a", " A ")]
+    write(tmp_path / "t.csv", "text,label\n" + "".join(rows))
+    write(tmp_path / "u.csv", "text,label\nA  7,1\nnew,0\n")
+    flags = {"train_file": str(tmp_path / "t.csv"), "dev_share": 0.3}
+    data = make(tmp_path, **flags, test_file=str(tmp_path / "u.csv")).data
+    train, dev = (
+        {" ".join(e.text_a.lower().split()) for e in data.read(split)}
+        for split in ("train", "dev")
+    )
+    assert (len(train | dev), len(train & dev)) == (40, 0)
+    data.read("test")
+    assert "a 7" in train
+    assert "1 of 2 texts are also in the training data" in caplog.text
 
 
 def test_held_out_share_is_a_share_of_rows_even_if_texts_repeat():

@@ -1,6 +1,7 @@
 """Tagging from one file of the user's own: formats, spans, held-out rows."""
 
 import json
+import random
 
 import pytest
 from support import tiny
@@ -257,6 +258,18 @@ def test_sentences_without_proper_blank_lines_are_a_warning(
     assert f"{expected} words" in message
 
 
+@pytest.mark.parametrize("is_shuffled", [False, True])
+def test_shuffled_rows_are_a_warning(tmp_path, caplog, is_shuffled):
+    # The numbers of sentences start again in the second document.
+    numbers = (*range(6), *range(4))
+    table = [f"{n},w{n},{tag}" for n in numbers for tag in "OBIO"]
+    if is_shuffled:
+        random.Random(0).shuffle(table)
+    read(tmp_path, "a.csv", "\n".join(["sentence_id,word,tag", *table]))
+    is_warned = "rows of the same sentence are apart" in caplog.text
+    assert is_warned == is_shuffled
+
+
 def test_flags_that_do_not_fit_are_an_error(tmp_path):
     (tmp_path / "a.txt").write_text("a O\nb B-X\n")
     with pytest.raises(InputError, match=r"--document_context.*--dev_file"):
@@ -334,6 +347,8 @@ def test_held_out_sentences_are_read_again_from_their_file(tmp_path, name):
         ("test.jsonl", json_lines({"text": "a b"}), "a\tB-X\nb\tO\n"),
         ("test.jsonl", json_lines({"tokens": ["a", "\n"]}), "a\tB-X\n \tO\n"),
         ("test.csv", ",text\n0,a b\n", "a\tB-X\nb\tO\n"),
+        ("test.csv", "text,label\na b,x\n", "a\tB-X\nb\tO\n"),
+        ("test.tsv", "sent_id\tword\n1\ta\n1\tb\n", "a\tB-X\nb\tO\n"),
         # The training data lacks these tags.
         ("test.txt", "a DT\nb NN\n", "a DT B-X\nb NN O\n"),
     ],

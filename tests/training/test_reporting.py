@@ -99,6 +99,7 @@ def test_only_ten_of_many_labels_are_shown_with_a_warning(caplog):
         ("abab", "a", "dev has no examples of b"),
         (("Yes", "no", "yes") * 2, None, ": 'Yes' / 'yes'."),
         (("1", "0", "1.0") * 2, None, ": '1' / '1.0'."),
+        (("true", "false", "1") * 2, None, ": 'true' / '1'."),
         (("yes", "no", "yes\u200b") * 2, None, r": 'yes' / 'yes\u200b'."),
         (("a  b", "no", "a b") * 2, None, ": 'a  b' / 'a b'."),
         (("yes", "no", '"yes"') * 2, None, """: 'yes' / '"yes"'."""),
