@@ -85,7 +85,8 @@ def log_data(
             ". Use --long_document=windows (for texts with labels) or, if "
             "the model has more positions, a larger --max_seq_length",
         )
-    _warn_of_labels(counts.get("train", Counter()))
+    if task.kind != "choice":  # Its labels are the numbers of choices.
+        _warn_of_labels(counts.get("train", Counter()))
     if task.kind == "text":
         _warn_of_missing_labels(counts, total)
 

@@ -68,7 +68,11 @@ TAGGED = Sentence(["x", "y"], ["B-X", "O"], ["x", "y"])
     [
         (text_task("multilabel"), texts(("a", "b"), ("a",), ()), "a 2 b 1"),
         (text_task("regression", ()), texts(1.0, 2.0, 3.0), ""),
-        (ChoiceTask(num_choices=2), [ChoiceExample("", "", "ab", 1)], "1 1"),
+        (
+            ChoiceTask(num_choices=3),
+            [ChoiceExample("", "", "abc", number) for number in range(3)],
+            "0 1 1 1 2 1",
+        ),
         (TaggingTask(labels=("B-X", "O")), [TAGGED], "B-X 1 O 1"),
         (SquadTask(), [None, None, None], ""),
     ],
@@ -77,6 +81,7 @@ def test_every_task_counts_its_labels(caplog, task, examples, labels):
     rows = table(caplog, task, {"train": examples})
     found = [" ".join(row[1:]) for row in rows if row[0] == "label"]
     assert " ".join(found) == labels
+    assert len(caplog.messages) == 1
 
 
 def test_only_ten_of_many_labels_are_shown_with_a_warning(caplog):
