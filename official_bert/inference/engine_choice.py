@@ -118,13 +118,16 @@ def load_embedder(
         )
         return engine or keras_engine.make(lambda x: [model(x)]), tokenizer
 
+    kept = model_files.special_tokens if model_files.embedding else ()
+
     def load() -> Any:
-        return _import_trained_models(model_files).load_encoder(model_files)
+        trained_models = _import_trained_models(model_files)
+        return trained_models.load_encoder(model_files, kept)
 
     outputs = list(map(openvino_engine.layer_name, layers))
     loaded, engine = _load(model_files, "encoder", outputs, choice, load)
     if engine:
-        return engine, model_files.tokenizer_for(model_files.config)
+        return engine, model_files.tokenizer_for(model_files.config, kept)
     bert, tokenizer, _ = loaded
 
     def run(batch: dict[str, Any]) -> list[Any]:

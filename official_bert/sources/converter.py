@@ -34,6 +34,7 @@ from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.formats.tf1 import weights as tf1_weights
 from official_bert.sources.model import Description, Model, match
 from official_bert.sources.weights import Shape
+from official_bert.tasks.sentence_vectors import dense_arrays
 from official_bert.tokenization import (
     BasicTokenizer,
     WordpieceTokenizer,
@@ -224,8 +225,8 @@ def _rounded(model: Model, dtype: str) -> Model:
             ) from error
 
     def round_dense(layer: Dense) -> Dense:
-        arrays = safetensors.numpy.load(layer.weights)
-        rounded = {name: nearest(name, x) for name, x in arrays.items()}
+        arrays = dense_arrays(layer).items()
+        rounded = {name: nearest(name, array) for name, array in arrays}
         weights = safetensors.numpy.save(rounded)
         return dataclasses.replace(layer, weights=weights)
 

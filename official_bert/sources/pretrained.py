@@ -141,6 +141,12 @@ class ModelFiles:
         """The tokenizer of the vocabulary and the settings."""
         return self.make_tokenizer()
 
+    @property
+    def special_tokens(self) -> tuple[str, ...]:
+        """See `tokenizer_files.special_tokens`; () without a vocabulary."""
+        vocab = self.vocab if self.vocab_file else ""
+        return tokenizer_files.special_tokens(vocab)
+
     def make_tokenizer(self, never_split: Sequence[str] = ()) -> "Tokenizer":
         """Returns a tokenizer that keeps more tokens whole."""
         from official_bert.tokenization import Tokenizer  # Imports NumPy.
@@ -178,7 +184,7 @@ def find(
         InputError: There is no such model, it cannot be downloaded, or it is
             not a BERT model in a supported format.
     """
-    model = os.fspath(model)
+    model = os.path.expanduser(model)
     is_path = files.exists(model)
     directory = (
         model.rstrip("/") if is_path else _download(model, METADATA_PATTERNS)
@@ -267,7 +273,7 @@ def download_weights(model: str | os.PathLike[str], checkpoint: str) -> None:
 
     Directories and other checkpoints are local already.
     """
-    model = os.fspath(model)
+    model = os.path.expanduser(model)
     if files.exists(model):
         return
     directory = _download(model, METADATA_PATTERNS)
@@ -376,8 +382,9 @@ def _download(model: str, patterns: tuple[str, ...], commit: str = "") -> str:
             hint = "For a checkpoint, pass its directory. "
         raise InputError(
             f"{model!r} must be a directory, the name of a released model, or "
-            f"OWNER/NAME on the Hugging Face Hub. {hint}`python "
-            "run_classifier.py --model=list` shows the released models."
+            "OWNER/NAME on the Hugging Face Hub, such as sentence-transformers/"
+            f"all-MiniLM-L6-v2. {hint}`python run_classifier.py --model=list` "
+            "shows the released models."
         )
     name, _, revision = model.partition("@")
     archive = ""

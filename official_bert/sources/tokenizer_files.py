@@ -6,10 +6,13 @@ In the directories that this project writes, except those for Hugging Face,
 """
 
 import dataclasses
+import itertools
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
+
+from absl import logging
 
 from official_bert.errors import InputError, quoted
 from official_bert.io import files, json_files
@@ -26,8 +29,8 @@ _ADDED, _SPECIAL = "added_tokens.json", "special_tokens_map.json"
 NAMES = (file_names.VOCAB, CONFIG, FAST, _ADDED, _SPECIAL)
 
 # As in the original implementation, texts do not contain these tokens: "[MASK]"
-# is split into "[", "MASK" and "]".
-_OF_BERT = {*SPECIAL_TOKENS}
+# is split into "[", "MASK" and "]". Our files list those that are kept whole.
+_OF_BERT, _KEPT = {*SPECIAL_TOKENS}, "kept_special_tokens"
 
 # {setting in `tokenizer_config.json`: in the normalizer of `tokenizer.json`}.
 _NORMALIZER = {
@@ -66,6 +69,9 @@ _FIXED_FAST: dict[str, Sequence[Any]] = {
     "normalizer.clean_text": [True, None],
     "pre_tokenizer.type": ["BertPreTokenizer"],
 }
+
+# The keys of added tokens that are special, in transformers 4 and 5.
+_SPECIAL_KEYS = ("additional_special_tokens", "extra_special_tokens")
 
 # The fields of `AddedToken` besides its content.
 _FLAGS = {"single_word", "lstrip", "rstrip", "normalized", "special"}
@@ -143,17 +149,26 @@ def config_text(
             for token in settings.added_tokens
         },
         "num_wordpieces": settings.num_wordpieces,
+        _KEPT: sorted(
+            _OF_BERT & {token.content for token in settings.added_tokens}
+        ),
     }
-    for key in ("model_max_length", "added_tokens_decoder", "num_wordpieces"):
-        if not config[key]:
-            del config[key]
-    return json_files.to_text(config, sort_keys=True)
+    written = {k: v for k, v in config.items() if v or k in _NORMALIZER}
+    return json_files.to_text(written, sort_keys=True)
 
 
 def tokens_of(vocab: str) -> list[str]:
     """Returns the tokens in the text of a vocabulary, in order of their ids."""
     lines = vocab.removesuffix("\n").split("\n")
     return [line.strip() for line in lines]
+
+
+def special_tokens(vocab: str) -> tuple[str, ...]:
+    """Returns BERT's own tokens in the text of a vocabulary.
+
+    In transformers, texts may contain them, such as "title [SEP] text".
+    """
+    return tuple(sorted(_OF_BERT.intersection(tokens_of(vocab))))
 
 
 def require_values(
@@ -197,8 +212,14 @@ def _read(directory: str) -> tuple[TokenizerSettings, dict[str, int]]:
     )
     if lower is None and (config.content or normalizer.content):
         lower = True  # The default of transformers.
+    if config.content.get("truncation_side") == "left":
+        text = f"{config.path}: `truncation_side` is left. This project always "
+        logging.log_first_n(
+            logging.WARNING, f"{text}truncates texts at their end.", 1
+        )
     entries = _described_tokens(directory, config, fast, special)
-    tokens, ids = _added_tokens(entries, directory)
+    kept = config.get(_KEPT, tuple[str, ...] | None) or ()
+    tokens, ids = _added_tokens(entries, directory, kept)
     limit = config.get("num_wordpieces", int | None)
     settings = TokenizerSettings(
         lower, strips, has_chinese_words is not False, tokens, limit
@@ -211,7 +232,12 @@ def _described_tokens(
 ) -> Iterator[dict[str, Any]]:
     """Yields added tokens as in `tokenizer.json`; the last one counts."""
     legacy = json_files.load(directory, _ADDED)
-    listed = special.get("additional_special_tokens", list | None) or ()
+    listed: list[Any] = []
+    for file, key in itertools.product((special, config), _SPECIAL_KEYS):
+        if isinstance(by_name := file.content.get(key), dict):
+            listed += by_name.values()
+        else:
+            listed += file.get(key, list | None) or ()
     names = [t.get("content") if isinstance(t, dict) else t for t in listed]
     for name in [*names, *legacy.content]:
         number = legacy.content.get(str(name))
@@ -224,9 +250,12 @@ def _described_tokens(
 
 
 def _added_tokens(
-    entries: Iterable[dict[str, Any]], directory: str
+    entries: Iterable[dict[str, Any]], directory: str, kept: Sequence[str]
 ) -> tuple[tuple[AddedToken, ...], dict[str, int]]:
-    """Returns the added tokens except BERT's own, and the ids of all tokens."""
+    """Returns the added tokens, and the ids of all tokens in `entries`.
+
+    Of BERT's own, only those in `kept` are added tokens.
+    """
     tokens: dict[str, AddedToken] = {}
     ids: dict[str, int] = {}
     for content in entries:
@@ -238,8 +267,8 @@ def _added_tokens(
         # The default of transformers.
         flags.setdefault("normalized", not flags.get("special"))
         tokens[name] = AddedToken(name, **flags)
-    added = [tokens[name] for name in sorted(tokens.keys() - _OF_BERT)]
-    return tuple(added), ids
+    names = tokens.keys() - _OF_BERT.difference(kept)
+    return tuple(tokens[name] for name in sorted(names)), ids
 
 
 def _learned_tokens(fast: JsonObject) -> list[str]:

@@ -88,9 +88,7 @@ def load_dense(
 
     Raises `InputError` if the layer is not for vectors of this size.
     """
-    from safetensors.numpy import load  # The server's image lacks it.
-
-    arrays = load(layer.weights)
+    arrays = dense_arrays(layer)
     expected = (layer.out_features, size)
     kernel = arrays.get("linear.weight", np.zeros(0))
     if kernel.shape != expected:
@@ -98,9 +96,22 @@ def load_dense(
             f"The `linear.weight` of a Dense module must have the shape "
             f"{list(expected)}. Received: {list(kernel.shape)}."
         )
-    kernel = kernel.astype(np.float32).T
-    bias = arrays.get("linear.bias", np.zeros(1)).astype(np.float32)
-    return kernel, bias, _ACTIVATIONS[layer.activation]
+    bias = arrays.get("linear.bias", np.zeros(1, np.float32))
+    return kernel.T, bias, _ACTIVATIONS[layer.activation]
+
+
+def dense_arrays(layer: Dense) -> dict[str, np.ndarray]:
+    """Returns the stored arrays of a layer, of any float type, as float32."""
+    from safetensors import deserialize  # The server's image lacks it.
+
+    arrays = {}
+    for name, stored in deserialize(layer.weights):
+        dtype = stored["dtype"].lower().replace("f", "float")  # F32, BF16
+        if dtype == "bfloat16":
+            import ml_dtypes  # noqa: F401 - Registers bfloat16 with NumPy.
+        values = np.frombuffer(stored["data"], dtype).astype(np.float32)
+        arrays[name] = values.reshape(stored["shape"])
+    return arrays
 
 
 def as_vectors(name: str, vectors: Any, size: int = 0) -> np.ndarray:

@@ -3,8 +3,10 @@
 import json
 import shutil
 
+import ml_dtypes  # noqa: F401 - Registers bfloat16 with NumPy.
 import numpy as np
 import pytest
+import safetensors.numpy
 from support import ROOT
 from support.conversions import change_json, convert, to_hf, to_tf1
 from support.sentence_transformers import (
@@ -14,8 +16,8 @@ from support.sentence_transformers import (
 
 from official_bert import BertConfig, Embedder
 from official_bert.errors import InputError
-from official_bert.sources.embedding_settings import EmbeddingSettings
-from official_bert.tasks.sentence_vectors import POOLINGS, nearest
+from official_bert.sources.embedding_settings import Dense, EmbeddingSettings
+from official_bert.tasks.sentence_vectors import POOLINGS, load_dense, nearest
 from tools.golden.make_sentence_transformers import TEXTS
 
 GOLDEN = ROOT / "tests" / "golden" / "sentence_transformers"
@@ -48,7 +50,7 @@ def test_vectors_equal_those_of_sentence_transformers(engine, caplog):
     # Batches of similar length, whose order differs from that of the texts.
     assert_vectors(embedder(TEXTS, batch_size=2), "model")
     assert_vectors(embedder(TEXTS, prompt_name="query"), "query")
-    assert caplog.text.count("1 of 5 texts are truncated to 9 tokens") == 1
+    assert caplog.text.count("1 of 6 texts are truncated to 9 tokens") == 1
     assert embedder([]).shape == (0, 5)
     found = embedder.search(TEXTS, VECTORS["model"], k=2)
     exact = VECTORS["query"].astype(np.float64) @ VECTORS["model"].T
@@ -96,7 +98,7 @@ def test_former_layout_and_other_settings_are_read(model):
     assert texts["max_seq_length"] is None
     for directory in (model, bert, model.parent / "b"):
         found = Embedder.from_pretrained(directory)(["A a A"])  # "c b a a a"
-        np.testing.assert_allclose(found, VECTORS["mean"][4:, :3], atol=2e-6)
+        np.testing.assert_allclose(found, VECTORS["mean"][4:5, :3], atol=2e-6)
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +148,7 @@ def test_model_without_pooling_takes_means_with_a_warning(model, caplog):
     assert "has no modules.json" in caplog.text
     assert "with a Pooling" in caplog.text
     assert embedder.max_seq_length == 12  # Positions; the text 2 is truncated.
-    short = [0, 1, 3, 4]
+    short = [0, 1, 3, 4]  # Without special tokens in texts.
     found = embedder([TEXTS[number] for number in short])
     np.testing.assert_allclose(found, VECTORS["mean"][short], atol=2e-6)
 
@@ -192,6 +194,15 @@ def test_unsupported_modules_and_pickles_are_errors(model):
     path.write_text("{}")
     with pytest.raises(InputError, match="list of modules"):
         Embedder.from_pretrained(model)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+def test_dense_layers_of_all_float_types_are_read(dtype):
+    kernel = np.random.default_rng(0).normal(size=(2, 3)).astype(dtype)
+    weights = safetensors.numpy.save({"linear.weight": kernel})
+    found, bias, _ = load_dense(Dense(3, 2, "Identity", weights), 3)
+    assert (found.dtype, bias.dtype) == (np.float32, np.float32)
+    np.testing.assert_array_equal(found, kernel.T.astype(np.float32))
 
 
 def make(**settings):

@@ -93,13 +93,15 @@ def test_token_ids_equal_those_of_tokenizers(
                     assert len(found) in (len(token), len(token) + 1)
 
 
-def test_special_tokens_of_bert_are_split_as_in_the_original(folder):
+def test_special_tokens_are_split_as_in_the_original(tmp_path, folder):
     special = [tokenizers.AddedToken(t, special=True) for t in SPECIAL]
     write_fast(folder, True, None, True, special)
     tokenizer = Tokenizer.from_pretrained(folder)
     assert tokenizer.tokenize("[MASK]") == ["[", "[UNK]", "]"]
     kept = Tokenizer.from_pretrained(folder, never_split=["[MASK]"])
     assert kept.tokenize("[MASK]") == ["[MASK]"]
+    tokenizer_files.write(str(tmp_path), "\n".join(VOCAB), kept.settings)
+    assert tokenizer_files.read(str(tmp_path)) == kept.settings
 
 
 OLD = {"[E1]": 36, "[/E1]": 37, "<e2>": 38, "covid": 39}
@@ -122,6 +124,16 @@ SPECIAL_MAP = {"additional_special_tokens": ["[E1]", {"content": "<e2>"}]}
         (
             {"added_tokens": OLD, "special_tokens_map": SPECIAL_MAP},
             f"[E1] bill [ [UNK] ] covid - 1 covid [UNK] <e2> b {UNKNOWN}",
+        ),
+        *(
+            (
+                {"added_tokens": OLD, "tokenizer_config": {key: tokens}},
+                f"[E1] bill [ [UNK] ] covid - 1 covid [UNK] <e2> b {UNKNOWN}",
+            )
+            for key, tokens in (
+                ("additional_special_tokens", ["[E1]", "<e2>"]),
+                ("extra_special_tokens", {"first": "[E1]", "second": "<e2>"}),
+            )
         ),
         (
             {"tokenizer_config": {"added_tokens_decoder": DECODER}},
@@ -221,6 +233,12 @@ def test_tokenizer_json_of_another_tokenizer_is_an_error(folder, name, value):
     oracle.save(path)
     with pytest.raises(InputError, match=f"json: `{name}` must be"):
         tokenizer_files.read(str(folder))
+
+
+def test_truncation_at_the_start_is_a_warning(folder, caplog):
+    add_file(folder, "tokenizer_config", truncation_side="left")
+    tokenizer_files.read(str(folder))
+    assert "config.json: `truncation_side` is left" in caplog.text
 
 
 def test_added_token_that_the_vocabulary_lacks_is_an_error(folder):

@@ -16,12 +16,16 @@ scores of `PAIRS`, and its logits under the name `Identity`.
 import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TEXTS = ["a b c", "", "d e f g h i j k l m n o p q r s", "q", "c b a a a"]
+TEXTS = [
+    *("a b c", "", "d e f g h i j k l m n o p q r s", "q", "c b a a a"),
+    "a [SEP] b[MASK]",
+]
 PAIRS = [
     ("a b c", "d e f"),
     ("q", "c b a a a"),
     ("a b", "d e f g h i j k l m n o p q r s"),
     ("a b c d e f g h i j", "s r q p o n m l k"),
+    ("a [SEP] b", "[MASK]c"),
 ]
 PROMPTS = {"query": "s r ", "document": ""}
 
