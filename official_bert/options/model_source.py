@@ -30,7 +30,8 @@ MODEL_FILES = ModelFiles.names()[:3]
 
 # The commands for models that predict.py cannot use in this way.
 FOR_PRETRAINED = (
-    "For a pre-trained model, use predict.py with --fill_mask or --score."
+    "For a pre-trained model, use predict.py with --fill_mask or --score; for "
+    "vectors of texts, extract_features.py."
 )
 FOR_ORIGINAL = (
     "For a model fine-tuned with the original implementation, use "
@@ -235,6 +236,7 @@ def require_finetuned(directory: str) -> None:
                 f"task.json. {FOR_PRETRAINED} {FOR_ORIGINAL}"
             )
         formats.require_readable(directory)
+        formats.require_one_version(directory)
     for name in (file_names.TASK, file_names.VOCAB):
         _require_file(directory, name, "Fine-tuning writes it.")
     # Runs with third-party TF Hub modules have no bert_config.json.

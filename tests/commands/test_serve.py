@@ -208,7 +208,8 @@ def test_invalid_flag_is_an_error_before_the_model_is_loaded(
     assert "must be an existing run directory" in message(model_dir="none")
     assert "is not supported by a model for" in message(n_best_size=2)
     assert (
-        "For a pre-trained model, use predict.py with --fill_mask or --score."
+        "For a pre-trained model, use predict.py with --fill_mask or --score; "
+        "for vectors of texts, extract_features.py."
     ) in message(model_dir=None, model="bert_tiny_demo")
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert message() == (

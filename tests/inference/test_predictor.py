@@ -2,6 +2,7 @@
 
 import json
 import operator
+import os
 import shutil
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from support import recorded, tiny
 from support.frames import PandasColumn, PandasFrame
 
+from official_bert import Embedder
 from official_bert.commands import run_classifier
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
@@ -159,8 +161,35 @@ def test_numbers_and_names_of_other_values_are_errors(predictor, saved):
         ({"engine": "tf"}, "--engine=tf must be one of"),
         ({"precision": "bf16"}, "--precision=bf16 must be one of"),
     ):
+        for load in (Predictor.from_dir, Predictor.from_pretrained):
+            with pytest.raises(InputError, match=message):
+                load(saved, **changes)
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ("saved_model.pb", "out/2 is a SavedModel"),
+        (
+            "model.xml",
+            r"out has versions of an exported model\. .*, such as .*out/2\.",
+        ),
+    ],
+)
+def test_directory_of_exported_versions_is_an_error(tmp_path, file, message):
+    (tmp_path / "out" / "2").mkdir(parents=True)
+    (tmp_path / "out" / "2" / file).touch()
+    for load in (Predictor.from_dir, Embedder.from_pretrained):
         with pytest.raises(InputError, match=message):
-            Predictor.from_dir(saved, **changes)
+            load(tmp_path / "out")
+
+
+def test_fork_of_the_process_that_loaded_a_model_is_an_error(
+    predictor, monkeypatch
+):
+    monkeypatch.setattr(os, "getpid", lambda: 0)
+    with pytest.raises(InputError, match="a fork, TensorFlow hangs"):
+        predictor(["good"])
 
 
 def test_batch_of_few_items_is_small(tokenizer):

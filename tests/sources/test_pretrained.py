@@ -372,9 +372,19 @@ def test_repository_of_any_format_is_downloaded(hub, source, weights):
 
 
 @pytest.mark.slow
-def test_embedding_model_is_downloaded_with_its_settings(hub):
+def test_embedding_model_is_downloaded_with_all_folders(hub):
     golden = ROOT / "tests" / "golden" / "sentence_transformers"
-    shutil.copytree(golden, hub.server.root / "owner" / "name")
+    root = shutil.copytree(golden, hub.server.root / "owner" / "name")
+    modules = (root / "modules.json").read_text().replace('""', '"0_BERT"')
+    modules = modules.replace("2_Dense", "2_Dense_5")
+    (root / "modules.json").write_text(modules)
+    (root / "2_Dense").rename(root / "2_Dense_5")
+    (root / "0_BERT").mkdir()
+    for name in (
+        *("config.json", "model.safetensors", "sentence_bert_config.json"),
+        *("tokenizer.json", "tokenizer_config.json"),
+    ):
+        (root / name).rename(root / "0_BERT" / name)
     code = (
         "from official_bert import Embedder; "
         "print(Embedder.from_pretrained('owner/name').settings)"

@@ -79,8 +79,9 @@ _MODEL_GARDEN = _TF1._replace(name="model_garden", is_output=False)
 _HUGGINGFACE = Format(
     "huggingface",
     huggingface_files,
-    ("vocab.txt", "*_Dense/model.safetensors"),
-    ("model*.safetensors",),
+    # Former releases of sentence-transformers have a folder 0_Transformer.
+    ("vocab.txt", "0_*/vocab.txt", "*_Dense*/model.safetensors"),
+    ("model*.safetensors", "0_*/model*.safetensors"),
 )
 _KERAS_HUB = Format(
     "keras_hub",
@@ -153,6 +154,7 @@ def find(path: str, where: str) -> Source:
             require_readable(os.path.join(path, name).rstrip("/"))
     if found:
         return Source(path, found, config_json)
+    require_one_version(path)
     received = listed(names) or "no files. Check the path"
     if not names and files.exists(path):
         received = "a file. Pass its directory"
@@ -166,6 +168,18 @@ def has_other_weights(names: Sequence[str]) -> bool:
     """Whether files have weights, by their names, that are not TF1's."""
     patterns = set(WEIGHTS_PATTERNS).difference(_TF1.weights_patterns)
     return checkpoint_paths.has_any(names, patterns)
+
+
+def require_one_version(directory: str) -> None:
+    """Raises `InputError` for a directory of versions of an exported model."""
+    for name in filter(str.isdecimal, files.list_directory(directory)):
+        path = os.path.join(directory, name)
+        require_readable(path)
+        if files.exists(os.path.join(path, file_names.OPENVINO)):
+            raise InputError(
+                f"{directory} has versions of an exported model. Pass the "
+                f"directory of one of them, such as {path}."
+            )
 
 
 def require_readable(path: str) -> None:
