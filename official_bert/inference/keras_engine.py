@@ -1,10 +1,12 @@
 """Runs models with TensorFlow, which is imported when an engine is made."""
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from official_bert.errors import InputError
 from official_bert.tasks.engines import Engine
 
 
@@ -16,13 +18,22 @@ def compile_function(
     """Compiles a function of {name: Tensor}; returns one of {name: array}.
 
     It is compiled once, for arrays of all sizes, or with `has_static_shapes`
-    once for each size, as TPUs require.
+    once for each size, as TPUs require. In a fork of this process, it raises
+    `InputError`.
     """
     import tensorflow as tf
 
     compiled = tf.function(function, autograph=False)
+    process = os.getpid()
 
     def run(batch: dict[str, np.ndarray]) -> Any:
+        if os.getpid() != process:
+            raise InputError(
+                "A model that runs with TensorFlow must be used in the process "
+                "that loaded it: in a fork, TensorFlow hangs. Start processes "
+                'with multiprocessing.get_context("spawn"), and load the model '
+                "in each of them."
+            )
         tensors = {name: tf.constant(values) for name, values in batch.items()}
         if has_static_shapes:
             return compiled(tensors)

@@ -38,6 +38,12 @@ class MaskedLanguageModel:
         batch_size: int = 32,
         engine: Engine | None = None,
     ) -> None:
+        if not (engine or hasattr(model, "masked_lm")):
+            raise TypeError(
+                "`model` must be a PretrainingModel, such as PretrainingModel."
+                f"from_pretrained(name). Received: {quoted(model)}."
+            )
+        text_inputs.require_tokenizer(tokenizer)
         self.config = model.config
         self.tokenizer = tokenizer
         self.batch_size = batch_size

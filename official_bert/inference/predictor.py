@@ -105,15 +105,19 @@ class Predictor:
         model: str | os.PathLike[str],
         *,
         batch_size: int = 32,
+        engine: str = "auto",
+        precision: str = "auto",
         explain: str | None = None,
     ) -> "Predictor":
         """Loads a model that was fine-tuned with transformers, or a run.
 
         `model` is OWNER/NAME on the Hugging Face Hub, or a directory, like
-        `--model` of `predict.py`. Raises `InputError` if the model is not
-        fine-tuned or not supported.
+        `--model` of `predict.py`; for the other arguments, see `from_dir`.
+        Raises `InputError` if the model is not fine-tuned or not supported.
         """
-        options = AnswerOptions(model=os.fspath(model))
+        options = AnswerOptions(
+            model=os.fspath(model), engine=engine, precision=precision
+        )
         return cls.from_options(options, batch_size, explain)
 
     @classmethod

@@ -95,11 +95,7 @@ def encode(
             `max_seq_length` is below 3, or `padding` has another value.
         TypeError: `tokenizer` is not a `Tokenizer`.
     """
-    if not isinstance(tokenizer, Tokenizer):
-        raise TypeError(
-            "`tokenizer` must be a Tokenizer, such as "
-            f"Tokenizer.from_pretrained(name). Received: {quoted(tokenizer)}."
-        )
+    require_tokenizer(tokenizer)
     require_length(max_seq_length)
     if padding not in ("longest", "max_length"):
         raise InputError(
@@ -112,6 +108,15 @@ def encode(
     if padding == "longest":
         length = max(map(row_length, rows), default=2)
     return pad_batch(text_schema(length), rows, length, len(rows))
+
+
+def require_tokenizer(tokenizer: Any) -> None:
+    """Raises `TypeError` for other objects, such as the name of a model."""
+    if not isinstance(tokenizer, Tokenizer):
+        raise TypeError(
+            "`tokenizer` must be a Tokenizer, such as "
+            f"Tokenizer.from_pretrained(name). Received: {quoted(tokenizer)}."
+        )
 
 
 def require_length(max_seq_length: int) -> None:

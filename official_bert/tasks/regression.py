@@ -39,8 +39,10 @@ class RegressionTask(TextTask):
 
     def activate(self, logits: np.ndarray) -> np.ndarray:
         numbers = self.unscale(logits)
-        is_sigmoid = self.activation == "sigmoid"
-        return probabilities.sigmoid(numbers) if is_sigmoid else numbers
+        if self.activation != "sigmoid":
+            return numbers
+        # In float32, all numbers above 17 have the same sigmoid.
+        return probabilities.sigmoid(numbers.astype(np.float64))
 
     def prediction(self, answer: np.ndarray) -> float:
         return float(answer[0])

@@ -142,6 +142,13 @@ def test_invalid_text_is_an_error(model, tokenizer, answerer, given, message):
         answerer(model, tokenizer).parse(given, "f:3")
 
 
+def test_other_objects_than_model_and_tokenizer_are_errors(model, tokenizer):
+    with pytest.raises(TypeError, match=r"be a PretrainingModel.*<Bert name"):
+        masked_lm.fill(model.bert, tokenizer, "the [MASK]")
+    with pytest.raises(TypeError, match=r"be a Tokenizer.*'bert_tiny_demo'"):
+        masked_lm.fill(model, "bert_tiny_demo", "the [MASK]")
+
+
 def test_number_of_guesses_must_be_positive(model, tokenizer):
     with pytest.raises(InputError, match=r"`num_guesses`.* 0"):
         masked_lm.fill(model, tokenizer, "the [MASK]", 0)

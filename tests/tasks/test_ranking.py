@@ -64,6 +64,12 @@ def test_relevance_grows_with_the_label_and_metrics_rank_by_it(
     assert "mrr@10" not in task.metrics(single, answers)
 
 
+def test_documents_with_large_logits_of_a_cross_encoder_are_ranked():
+    task = TYPES["regression"](labels=(), activation="sigmoid")
+    answers = task.activate(np.float32([[20], [22], [21]]))
+    assert np.argsort(-task.relevance(answers)).tolist() == [1, 2, 0]
+
+
 def test_queries_are_held_out_with_all_their_documents(tmp_path):
     rows = [(q, f"document {q} {d}", d) for q in "abcdefghij" for d in range(2)]
     write_pairs(tmp_path, rows)
