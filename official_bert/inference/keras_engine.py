@@ -19,10 +19,16 @@ def compile_function(
 
     It is compiled once, for arrays of all sizes, or with `has_static_shapes`
     once for each size, as TPUs require. In a fork of this process, it raises
-    `InputError`.
+    `InputError`; so does this function with another backend of Keras.
     """
+    import keras
     import tensorflow as tf
 
+    if (backend := keras.backend.backend()) != "tensorflow":
+        raise InputError(
+            "Keras must use TensorFlow. Received: the backend "
+            f"{backend}. Set KERAS_BACKEND=tensorflow before Keras is imported."
+        )
     compiled = tf.function(function, autograph=False)
     process = os.getpid()
 

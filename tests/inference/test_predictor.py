@@ -5,6 +5,7 @@ import operator
 import os
 import shutil
 
+import keras
 import numpy as np
 import polars
 import pytest
@@ -15,6 +16,7 @@ from official_bert import Embedder
 from official_bert.commands import run_classifier
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
+from official_bert.inference import keras_engine
 from official_bert.inference.predictor import Predictor
 from official_bert.io.frames import rows_of
 from official_bert.modeling.finetuning_models import build_model
@@ -190,6 +192,12 @@ def test_fork_of_the_process_that_loaded_a_model_is_an_error(
     monkeypatch.setattr(os, "getpid", lambda: 0)
     with pytest.raises(InputError, match="a fork, TensorFlow hangs"):
         predictor(["good"])
+
+
+def test_another_backend_of_keras_is_an_error(monkeypatch):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    with pytest.raises(InputError, match="backend jax"):
+        keras_engine.make(list)
 
 
 def test_batch_of_few_items_is_small(tokenizer):

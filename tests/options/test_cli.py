@@ -191,6 +191,7 @@ COMMAND = """
             raise KeyboardInterrupt
         print("yeast is fresh", file=sys.stderr)
         print(options, os.environ["TF_ENABLE_ONEDNN_OPTS"])
+        assert os.environ["KERAS_BACKEND"] == "tensorflow"
 
 
     if __name__ == "__main__":
@@ -208,7 +209,7 @@ def run(tmp_path_factory):
         env = {**os.environ, "PYTHONPATH": str(ROOT)}
         for name in ("TF_ENABLE_ONEDNN_OPTS", "TF_CPP_MIN_LOG_LEVEL"):
             env.pop(name, None)
-        env |= environment
+        env |= {"KERAS_BACKEND": "jax", **environment}
         done = run_python(path, *arguments, status=None, env=env)
         return done.returncode, done.stdout, done.stderr
 
