@@ -83,6 +83,18 @@ def word_columns(cells: Mapping[str, Any], column: str) -> list[str]:
     return [name for name in names if _may_have_words(name, cells[name])]
 
 
+def require_sentence(cells: Mapping[str, Any], column: str, where: str) -> None:
+    """Raises `InputError` if an object has only one word of a sentence."""
+    if not _sentence_columns(cells) or column.lower() == "text":
+        return
+    if len(split_text(cells[column], BasicTokenizer()).words) == 1:
+        raise InputError(
+            f"{where}: must have a text, or a list of the words of a sentence. "
+            f"Received: the word {quoted(cells[column])}. Predict rows with a "
+            "word each as .csv, or make a list of the words of each sentence."
+        )
+
+
 def _may_have_words(column: str, cell: Any) -> bool:
     if isinstance(cell, list):  # The `tokens` of Prodigy are objects.
         return not any(isinstance(word, dict) for word in cell)

@@ -394,6 +394,7 @@ class TaggingTask(task.Task):
         column, *_ = own_tags.word_columns(cells, self.text_column) or [""]
         words: Any = cells.get(column)
         if isinstance(words, str):
+            own_tags.require_sentence(cells, column, where)
             return own_tags.split_text(words, self.splitter)
         before, after = cells.get("before", []), cells.get("after", [])
         if not all(isinstance(part, list) for part in (before, words, after)):

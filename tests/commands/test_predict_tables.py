@@ -337,6 +337,11 @@ def test_tagger_reads_tables_of_words_or_texts(tagger, ask, name):
     [
         ("a.csv", "word\ngood\ncat\n", "sentence_id; .* 2 words in 1 sent"),
         ("a.csv", "review\ngood cat\n", r"review\. Set --text_column and"),
+        (
+            "a.jsonl",
+            '{"sent_id": 1, "word": "cat"}',
+            "l:1: .* word 'cat'.* .csv",
+        ),
     ],
 )
 def test_table_without_sentences_is_an_error(tagger, ask, name, table, message):
