@@ -198,12 +198,12 @@ def _require_one_row(
     """Raises `csv.Error` if quotes seem to join several rows to this one.
 
     Then, each line has all columns, and a column has only values that other
-    rows have, too, such as labels.
+    rows have, too, such as labels, and no empty cells.
     """
     lines = [s.split(delimiter) for s in delimiter.join(cells).split("\n")]
-    known = map(set, zip(*first_rows, cells, strict=False))
+    known = zip(*first_rows, cells, strict=False)
     columns = zip(zip(*lines, strict=False), known, strict=False)
-    are_rows = any(others.issuperset(values) for values, others in columns)
+    are_rows = any({*found} <= {*others} - {""} for found, others in columns)
     if are_rows and {*map(len, lines)} == {len(cells)}:
         raise csv.Error(f"{len(lines)} lines between quotes, each like a row")
 

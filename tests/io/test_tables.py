@@ -184,16 +184,17 @@ def test_header_of_a_joined_file_is_an_error(tmp_path, mark, ending, separator):
         ('"So good,pos\nnot good,neg\nawful",neg', True),
         ('"So good;pos\nawful",neg', False),
         ('"Hi John,\nthank you",pos', False),
+        ('"Hi John,\nthank you",', False),
         ('"Ann, hi,\nthank you",pos', False),
     ],
 )
 def test_rows_that_quotes_join_to_one_are_an_error(tmp_path, lines, joins):
-    text = f"text,label\nso bad,neg\n{lines}\nfine,pos\n"
+    text = f"text,label\nodd,\nso bad,neg\n{lines}\nfine,pos\n"
     if joins:
-        with pytest.raises(InputError, match=r"csv:3: .* 3 lines between quo"):
+        with pytest.raises(InputError, match=r"csv:4: .* 3 lines between quo"):
             read(tmp_path, text, "csv")
     else:
-        assert len(read(tmp_path, text, "csv")) == 3
+        assert len(read(tmp_path, text, "csv")) == 4
 
 
 def test_likely_cause_of_a_longer_row_is_named(tmp_path):
