@@ -38,7 +38,7 @@ _FOR_SEVERAL = (
 
 # What programs write for missing values, and Excel for errors; in lower case.
 _MISSING = (
-    *("", "nan", "nat", "n/a", "na", "<na>", "null", "(null)", r"\n"),
+    *("", "nan", "n/a", "na", "<na>", "null", "(null)", r"\n"),
     *("#n/a", "#name?", "#ref!", "#value!", "#div/0!", "#num!", "#null!"),
 )
 
