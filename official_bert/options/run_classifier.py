@@ -88,6 +88,7 @@ class RunClassifier(EmbeddingOptions, heading="Data", common=False):
     test_file: str | None = flags.optional_path(
         "Own data: the file to predict; also evaluated if it has labels.",
         needs="train_file",
+        changes_results=False,
         common=True,
     )
     dev_share: float = flags.option(

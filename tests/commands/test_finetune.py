@@ -147,6 +147,8 @@ def test_runs_of_a_sweep_are_repeated_for_other_data_only(folder, started_runs):
     for _ in range(2):
         finetune(folder, ROWS, dev_file=ROWS[:20], **options)
         assert len(started_runs) == 2
+    finetune(folder, ROWS, dev_file=ROWS[:20], test_file=ROWS[:3], **options)
+    assert [run.do_train for run in started_runs] == [True] * 2 + [False] * 2
     with pytest.raises(InputError, match=r"data: dev_file.* now dev_file"):
         finetune(folder, ROWS, dev_file=ROWS[:19], **options)
 
