@@ -16,13 +16,7 @@ from official_bert.modeling.finetuning_models import build_model
 from official_bert.modeling.layers import skip_initialization
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options.model_source import require_finetuned
-from official_bert.sources import (
-    heads,
-    loading,
-    pretrained,
-    task_file,
-    tokenizer_files,
-)
+from official_bert.sources import heads, loading, pretrained, task_file
 from official_bert.sources.formats.huggingface import (
     weights as huggingface_weights,
 )
@@ -152,8 +146,7 @@ def load_finetuned(
         model_files = model_files or pretrained.run_files(directory)
     assert model_files
     description, directory = describe(model_files, directory)
-    # Models of transformers were trained with special tokens in texts.
-    is_ours = task_file.is_in(directory)
+    is_ours = task_file.is_in(directory)  # Trained without such tokens.
     kept = () if is_ours else model_files.special_tokens
     task, max_seq_length = tasks.load(description, directory)
     if "hub_module" in description:
@@ -203,19 +196,6 @@ def describe(
                 f"or to answer questions. Received: the head {model.head.name}."
             )
     return task, directory
-
-
-def with_task(model: Model) -> Model:
-    """Returns a model of another format with its task, if it is fine-tuned.
-
-    As in transformers, texts may then contain special tokens.
-    """
-    task, description = describe_task(model), model.description
-    if task is None:
-        return model
-    kept = tokenizer_files.special_tokens(description.vocab or "")
-    settings = description.settings.keeping(kept)
-    return model.describe(task=task, settings=settings)
 
 
 def describe_task(model: Model) -> dict[str, Any] | None:

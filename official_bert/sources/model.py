@@ -200,6 +200,16 @@ class Model:
         description = dataclasses.replace(self.description, **changes)
         return dataclasses.replace(self, description=description)
 
+    def with_task(self, task: dict[str, Any] | None) -> "Model":
+        """Returns a model of transformers with a `task.json`, if it has a task.
+
+        As in transformers, texts may then contain special tokens.
+        """
+        vocab = (self.description.vocab if task else None) or ""
+        kept = tokenizer_files.special_tokens(vocab)
+        settings = self.description.settings.keeping(kept)
+        return self.describe(task=task, settings=settings)
+
     def with_changes(
         self, change: Callable[[str, np.ndarray], np.ndarray]
     ) -> "Model":

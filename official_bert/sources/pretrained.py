@@ -89,8 +89,8 @@ class ModelFiles:
 
     @functools.cached_property
     def vocab(self) -> str:
-        """The content of the vocabulary file."""
-        return files.read_text(self.vocab_file)
+        """The content of the vocabulary file; "" without one."""
+        return files.read_text(self.vocab_file) if self.vocab_file else ""
 
     @functools.cached_property
     def vocab_source(self) -> str:
@@ -143,9 +143,8 @@ class ModelFiles:
 
     @property
     def special_tokens(self) -> tuple[str, ...]:
-        """See `tokenizer_files.special_tokens`; () without a vocabulary."""
-        vocab = self.vocab if self.vocab_file else ""
-        return tokenizer_files.special_tokens(vocab)
+        """See `tokenizer_files.special_tokens`."""
+        return tokenizer_files.special_tokens(self.vocab)
 
     def make_tokenizer(self, never_split: Sequence[str] = ()) -> "Tokenizer":
         """Returns a tokenizer that keeps more tokens whole."""

@@ -213,10 +213,8 @@ def _read(directory: str) -> tuple[TokenizerSettings, dict[str, int]]:
     if lower is None and (config.content or normalizer.content):
         lower = True  # The default of transformers.
     if config.content.get("truncation_side") == "left":
-        text = f"{config.path}: `truncation_side` is left. This project always "
-        logging.log_first_n(
-            logging.WARNING, f"{text}truncates texts at their end.", 1
-        )
+        text = "`truncation_side` is left, but texts are truncated at their end"
+        logging.log_first_n(logging.WARNING, f"{config.path}: {text}", 1)
     entries = _described_tokens(directory, config, fast, special)
     kept = config.get(_KEPT, tuple[str, ...] | None) or ()
     tokens, ids = _added_tokens(entries, directory, kept)
@@ -234,10 +232,9 @@ def _described_tokens(
     legacy = json_files.load(directory, _ADDED)
     listed: list[Any] = []
     for file, key in itertools.product((special, config), _SPECIAL_KEYS):
-        if isinstance(by_name := file.content.get(key), dict):
-            listed += by_name.values()
-        else:
-            listed += file.get(key, list | None) or ()
+        is_dict = isinstance(file.content.get(key), dict)
+        found = file.get(key, dict if is_dict else list | None)
+        listed += found.values() if is_dict else found or ()
     names = [t.get("content") if isinstance(t, dict) else t for t in listed]
     for name in [*names, *legacy.content]:
         number = legacy.content.get(str(name))
