@@ -252,7 +252,10 @@ class OwnTags(ConllData):
         )
         rows = [*detection.accepted_rows(all_rows, ())]
         words, tags = self._find_columns(rows[0], needs_tags)
-        logging.info(f"{path}: --text_column={words} --label_column={tags}")
+        # `predict.py` reads no labels.
+        reads_labels = bool(tags and options.label_column)
+        shown = f" --label_column={tags}" * reads_labels
+        logging.info(f"{path}: --text_column={words}{shown}")
         if isinstance(rows[0].cells.get(tags or words), list):
             return rows, words, tags
         joined = self._join_words(rows, words, tags, needs_tags)

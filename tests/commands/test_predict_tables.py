@@ -318,7 +318,8 @@ TABLES_OF_WORDS = {
 
 
 @pytest.mark.parametrize("name", TABLES_OF_WORDS)
-def test_tagger_reads_tables_of_words_or_texts(tagger, ask, name):
+def test_tagger_reads_tables_of_words_or_texts(tagger, ask, name, caplog):
+    caplog.set_level("INFO", logger="absl")
     flags = {"text_a_column": "review"} if name == "review.csv" else {}
     table = TABLES_OF_WORDS[name].encode()
     found = ask(table, name, model_dir=tagger, **flags)
@@ -330,6 +331,8 @@ def test_tagger_reads_tables_of_words_or_texts(tagger, ask, name):
     items = [*map(" ".join, words)] if is_text else words
     assert [answer.pop("input") for answer in found] == items
     assert_equal_answers(found, predictor_of(tagger)(items))
+    [message] = [m for m in caplog.messages if "--text_column=" in m]
+    assert "--label_column" not in message
 
 
 @pytest.mark.parametrize(
