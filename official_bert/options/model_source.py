@@ -90,6 +90,9 @@ class NamedModel(flags.Options, heading="Model"):
             and getattr(found, field.name) != field.default
         }
         options = self.fill(implied)
+        # These flags change the tokenizer of the model.
+        for name in self.fields().keys() & TokenizerOptions.fields():
+            implied[name] = getattr(found, name)
         if implied.items() <= vars(options).items():
             vars(options)["model_files"] = found  # Already read.
         return options

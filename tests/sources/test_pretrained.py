@@ -232,9 +232,21 @@ def test_model_sets_the_flags_that_are_omitted(models):
     assert found.bert_config_file == str(model / "bert_config.json")
     assert found.vocab_file == str(model / "vocab.txt")
     assert found.init_checkpoint == str(model / "bert_model.ckpt")
+    assert found.model_files.settings.strip_accents is None
     shutil.copy(model / "vocab.txt", "b.txt")
-    found = command_lines.parse(ExtractFeatures, f"{line} --vocab_file=b.txt")
+    line += " --vocab_file=b.txt"
+    found = command_lines.parse(ExtractFeatures, line)
     assert found.vocab_file == "b.txt"
+
+
+def test_flags_of_the_tokenizer_change_that_of_the_model(models):
+    pathlib.Path("a").write_text("a")
+    line = f"--input_file=a --output_file=b --model={models['huggingface']} "
+    line += "--max_seq_length=6 --layers=-1 --strip_accents=false "
+    line += "--never_split=[MASK]"
+    found = command_lines.parse(ExtractFeatures, line).model_files.settings
+    contents = [token.content for token in found.added_tokens]
+    assert (found.strip_accents, contents) == (False, ["[MASK]"])
 
 
 def test_model_without_vocabulary_needs_one_which_shows_its_casing(models):
