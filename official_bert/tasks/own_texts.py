@@ -248,7 +248,7 @@ class OwnTexts(OwnData):
         missing = "are empty, or look like missing values (NaN, NA, None, #REF!"
         odd_texts = f"texts {missing})"
         odd_labels = f"labels {missing}, -, ? or -1)"
-        damaged = "texts had another encoding (U+FFFD, Ã© for é, or b'...')"
+        damaged = "texts have a wrong encoding (U+FFFD, Ã© for é, or b'...')"
         placeholders = {*filter(_is_missing, labels), *_placeholders(labels)}
         places: dict[str, list[str]] = collections.defaultdict(list)
         for example in examples:

@@ -287,7 +287,7 @@ AMBIGUOUS = ["a,x", "a,y", "b,x", "b,y", "c,x", "c,X", ",x", ",y"]
         (EXCEL, [], "2 of 12 texts are empty, or look like missing values"),
         (EXCEL, [], "#REF!, -, ? or -1): lines 12, 13. Correct"),
         (SEVERAL, MULTILABEL, "1 of 7 labels are empty, or look like missing"),
-        (ENCODED, [], "4 of 12 texts had another encoding (U+FFFD"),
+        (ENCODED, [], "4 of 12 texts have a wrong encoding (U+FFFD"),
         (ENCODED, [], "for é, or b'...'): lines 2, 3, 4, 5. Correct"),
         (AMBIGUOUS, [], "(number of such texts: 2, such as 'a')"),
         (REVIEWS, [], "(otherwise: --task_type=regression)"),
