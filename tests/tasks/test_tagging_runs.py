@@ -124,11 +124,12 @@ def write_task_json(folder, **values):
 
 
 def test_labels_come_from_a_file_or_the_model_or_the_training_data(folder):
-    evaluated = options(folder, do_train=False, do_eval=True, task_name="pos")
-    for flags in (options(folder), evaluated):
-        assert tasks.get(flags).labels == ("B-PER", "I-PER", "O")
+    evaluates = {"do_train": False, "do_eval": True, "task_name": "pos"}
+    for flags in ({}, evaluates):
+        labels = tasks.get(options(folder, **flags)).labels
+        assert labels == ("B-PER", "I-PER", "O")
     write_task_json(folder, kind="tagging", labels=["A"])
-    assert tasks.get(evaluated).labels == ("A",)
+    assert tasks.get(options(folder, **evaluates)).labels == ("A",)
     (folder / "labels").write_text("O\n\nI-PER\nB-PER\nB-LOC\n")
     with_file = options(folder, label_file=str(folder / "labels"))
     assert tasks.get(with_file).labels == ("O", "I-PER", "B-PER", "B-LOC")
