@@ -235,4 +235,4 @@ def write_table(path: str, rows: Sequence[Sequence[str]]) -> None:
     """Writes and logs a table of results."""
     text = tables.to_tsv(rows)
     files.write_text(path, text)
-    logging.info(f"Results so far, in {path}:\n{text.expandtabs(16)}")
+    logging.info(f"Results in {path}:\n{text.expandtabs(16)}")
