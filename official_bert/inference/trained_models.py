@@ -146,7 +146,8 @@ def load_finetuned(
         model_files = model_files or pretrained.run_files(directory)
     assert model_files
     description, directory = describe(model_files, directory)
-    is_ours = task_file.is_in(directory)  # Trained without such tokens.
+    # Models of transformers were trained on texts that may have these tokens.
+    is_ours = task_file.is_in(directory)
     kept = () if is_ours else model_files.special_tokens
     task, max_seq_length = tasks.load(description, directory)
     if "hub_module" in description:

@@ -51,8 +51,8 @@ POLICY: dict[str, Any] = {
     # "input", the default of paths: nothing, because an input may move; it is
     # an error if --overwrite_output_dir would remove it.
     "on_resume": "fixed",
-    # Whether runs with other files are other runs. The content is compared, not
-    # the path, unless only one of the runs has it.
+    # Whether another file makes another run. Its content is compared, not its
+    # path, unless only one of the two runs sets the flag.
     "by_content": False,
     # Whether evaluation without training takes the value over from training.
     "inherited": True,
@@ -78,7 +78,7 @@ PER_COMMAND: dict[str, Any] = {"on_resume": "free", "inherited": False}
 ACTION: dict[str, Any] = {**PER_COMMAND, "in_sweep": False}
 # Of options that change at most rounding and dropout masks:
 NEUTRAL: dict[str, Any] = {"on_resume": "free", "changes_results": False}
-# Of options that concern one command, and change as little:
+# Of options that concern one command, and change at most rounding and masks:
 EXECUTION: dict[str, Any] = PER_COMMAND | NEUTRAL
 
 # What a value of each type is, for error messages.

@@ -405,7 +405,7 @@ def _are_texts(
 ) -> bool:
     """Whether the cells of a column are texts, not words such as U.S.
 
-    `groups` are those of a column of sentence numbers; empty without one.
+    `groups` are the rows of each sentence number; empty without such a column.
     """
     if groups or (column.lower() == "text" and not tags):
         return len(groups) in (0, len(rows))

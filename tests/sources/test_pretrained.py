@@ -239,7 +239,7 @@ def test_model_sets_the_flags_that_are_omitted(models):
     assert found.vocab_file == "b.txt"
 
 
-def test_flags_of_the_tokenizer_change_that_of_the_model(models):
+def test_tokenizer_flags_change_the_tokenizer_of_the_model(models):
     pathlib.Path("a").write_text("a")
     line = f"--input_file=a --output_file=b --model={models['huggingface']} "
     line += "--max_seq_length=6 --layers=-1 --strip_accents=false "
