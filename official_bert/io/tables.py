@@ -201,10 +201,11 @@ def _require_one_row(
     rows have, too, such as labels, and no empty cells.
     """
     lines = [s.split(delimiter) for s in delimiter.join(cells).split("\n")]
+    if {*map(len, lines)} != {len(cells)}:
+        return
     known = zip(*first_rows, cells, strict=False)
     columns = zip(zip(*lines, strict=False), known, strict=False)
-    are_rows = any({*found} <= {*others} - {""} for found, others in columns)
-    if are_rows and {*map(len, lines)} == {len(cells)}:
+    if any({*found} <= {*others} - {""} for found, others in columns):
         raise csv.Error(f"{len(lines)} lines between quotes, each like a row")
 
 
