@@ -18,6 +18,7 @@ from typing import Any
 import tensorflow as tf
 
 from official_bert.tasks import record_files
+from official_bert.tasks.data_set import shuffle_examples
 from official_bert.tasks.squad.examples import (
     Answer,
     SquadExample,
@@ -25,7 +26,6 @@ from official_bert.tasks.squad.examples import (
 )
 from official_bert.tasks.squad.features import FIRST_UNIQUE_ID
 from official_bert.tasks.squad.task import SquadTask
-from official_bert.tasks.task import shuffle_examples
 from official_bert.tokenization import FullTokenizer, Tokenizer
 
 TASK = SquadTask(doc_stride=128, max_query_length=64)

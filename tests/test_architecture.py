@@ -26,7 +26,7 @@ WEIGHTS_OF_FORMATS = "=".join(
 LEVELS = [
     "config errors io options sources sources.checkpoint_paths "
     "sources.released_models runs "
-    "tokenization metrics pages plots tasks.detection",
+    "tokenization metrics pages plots",
     # NumPy
     "inputs inference.openvino_engine",
     "tasks pretraining_data",

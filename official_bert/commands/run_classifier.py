@@ -54,10 +54,10 @@ def resolve(options: _Options) -> tuple[_Options, Sequence[Row]]:
     --output_dir, and the user's own texts. Raises `InputError` if options
     cannot be used.
     """
-    from official_bert.tasks import detection, own_texts
+    from official_bert.tasks import detection, documents
 
     options, rows = detection.detect_omitted(options.resolve())
-    return own_texts.fit_max_seq_length(options, rows), rows
+    return documents.fit_max_seq_length(options, rows), rows
 
 
 def run(options: RunClassifier, rows: Sequence[Row]) -> tuple["Task", str]:

@@ -27,8 +27,9 @@ from official_bert.inputs.schemas import TEXT_INPUTS
 from official_bert.io import files
 from official_bert.runs import file_names
 from official_bert.tasks import engines
+from official_bert.tasks.data_set import Examples
 from official_bert.tasks.engines import Engine
-from official_bert.tasks.task import Examples, FinetunedModel
+from official_bert.tasks.task import FinetunedModel
 
 _NUM_CALIBRATION = 300  # Training records that determine ranges of activations.
 _NUM_TIMED = 300  # Examples.

@@ -14,8 +14,8 @@ from official_bert.sources import task_file
 from official_bert.sources.heads import PoolingHead
 from official_bert.tasks import (
     choice,
-    embedding,
     glue,
+    own_pairs,
     own_texts,
     tagging,
     xnli,
@@ -63,7 +63,7 @@ def get(options: RunClassifier, rows: Sequence[Row] = ()) -> Task:
     if options.task_type == "embedding":
         # Before the data is read, whose examples have no weights and groups.
         _check_flags(EmbeddingTask(), options)
-        task: Task = embedding.make(options, rows)
+        task: Task = own_pairs.make(options, rows)
     elif options.has_own_texts:
         task = own_texts.make(options, rows)
     else:

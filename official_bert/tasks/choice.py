@@ -24,9 +24,11 @@ from official_bert.io.rows import Row
 from official_bert.metrics import classification
 from official_bert.options import Predict, RunClassifier
 from official_bert.sources.heads import Head
-from official_bert.tasks import detection, documents, probabilities, task
+from official_bert.tasks import documents, probabilities, task
+from official_bert.tasks.columns import CHOICE_NAME
+from official_bert.tasks.data_set import DataSet, shuffle_examples
 from official_bert.tasks.documents import LongDocuments
-from official_bert.tasks.own_data import OwnData
+from official_bert.tasks.own_data import OwnData, read_rows
 from official_bert.tasks.predict_inputs import Input, has_rows, table_inputs
 from official_bert.tokenization import Tokenizer
 
@@ -124,7 +126,7 @@ class ChoiceColumns(NamedTuple):
 
 def _suffix(column: str) -> str:
     """Returns the letter or the number of a column of choices, or ""."""
-    match = detection.CHOICE_COLUMN.fullmatch(column)
+    match = CHOICE_NAME.fullmatch(column)
     return (match[2] or match[0]).upper() if match else ""
 
 
@@ -317,10 +319,10 @@ def _choice_columns(options: RunClassifier) -> ChoiceColumns:
         question=question,
         has_header=options.reads_header,
     )
-    first = next(detection.read_rows(options, options.used_splits[0]))
+    first = next(read_rows(options, options.used_splits[0]))
     label, guid = options.label_column, options.id_column
     other_columns = (columns.context, question, label, guid)
-    candidates = filter(detection.CHOICE_COLUMN.fullmatch, first.cells)
+    candidates = filter(CHOICE_NAME.fullmatch, first.cells)
     names = [name for name in candidates if name not in other_columns]
     names.sort(key=_order)
     is_default = columns.choices == DEFAULT_COLUMNS.choices
@@ -368,7 +370,7 @@ class OwnChoices(OwnData):
                 "numbers in this file begin with 1, subtract 1 from all"
             )
         if split == "train":
-            return task.shuffle_examples(examples)
+            return shuffle_examples(examples)
         if split == "dev":
             return examples
         return self.check_test_labels(examples, "the numbers of choices")
@@ -402,7 +404,7 @@ def make_swag(options: RunClassifier) -> ChoiceTask:
 
 
 @dataclasses.dataclass(frozen=True)
-class SwagData(task.DataSet):
+class SwagData(DataSet):
     """SWAG's files. Text B is the column sent2 and an ending."""
 
     data_dir: str
@@ -415,7 +417,7 @@ class SwagData(task.DataSet):
         """Reads a file; `test.csv` has no labels."""
         rows = tables.read(self.path(split), "csv")
         examples = [_swag_example(row, split) for row in rows]
-        return task.shuffle_examples(examples) if split == "train" else examples
+        return shuffle_examples(examples) if split == "train" else examples
 
 
 def _swag_example(row: Row, split: str) -> ChoiceExample:

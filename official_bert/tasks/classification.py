@@ -15,7 +15,8 @@ from official_bert.options.answers import parse_thresholds
 from official_bert.options.run_classifier import parse_class_weights
 from official_bert.tasks import calibration, probabilities
 from official_bert.tasks.calibration import NO_CALIBRATION
-from official_bert.tasks.task import Calibrated, Task, WrongAnswer
+from official_bert.tasks.data_set import WrongAnswer
+from official_bert.tasks.task import Calibrated, Task
 from official_bert.tasks.text import TextExample, Texts, TextTask
 
 

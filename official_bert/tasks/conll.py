@@ -22,7 +22,7 @@ from absl import logging
 
 from official_bert.errors import InputError, listed, quoted
 from official_bert.io import files
-from official_bert.tasks.task import DataSet, shuffle_examples
+from official_bert.tasks.data_set import DataSet, shuffle_examples
 from official_bert.tokenization.alignment import Span
 
 # The first existing file is read. The last names are from the CoNLL-2003 shared

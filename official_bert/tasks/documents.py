@@ -1,12 +1,19 @@
 """Texts that are longer than the model's input."""
 
+import functools
 from collections.abc import Sequence
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, TypeVar
 
+import numpy as np
 from absl import logging
 
+from official_bert.inputs import padding
 from official_bert.inputs.text_inputs import truncate
 from official_bert.io.json_files import Amount
+from official_bert.io.rows import Row
+from official_bert.options import RunClassifier
+
+_Options = TypeVar("_Options", bound=RunClassifier)
 
 Ids = Sequence[int]
 Pair = tuple[Ids, Ids]
@@ -33,6 +40,34 @@ class LongDocuments(NamedTuple):
 
 
 TRUNCATE_TAIL = LongDocuments()
+
+
+def fit_max_seq_length(options: _Options, rows: Sequence[Row]) -> _Options:
+    """Lowers --max_seq_length to the 99th percentile of the texts' lengths.
+
+    Changes nothing without rows, or if --fit_max_seq_length is false.
+    """
+    if not (rows and options.fit_max_seq_length):
+        return options
+    tokenizer = options.model_files.tokenizer
+    columns = []
+    for column in options.text_columns:
+        texts = [row.text(column) for row in rows]
+        columns.append(np.diff(tokenizer.encode_lines(texts).row_splits) + 1)
+    # [CLS]; for sentence embeddings, each text is a sequence of its own.
+    is_embedding = options.task_type == "embedding"
+    join = np.concatenate if is_embedding else functools.partial(np.sum, axis=0)
+    lengths = 1 + join(columns)
+    limit = options.max_seq_length
+    percentile = int(np.percentile(lengths, 99, method="higher"))
+    # + 1, because a text that fills the sequence may have been truncated.
+    length = padding.padded_length(min(percentile + 1, limit), limit, "bucket")
+    note = ", the maximum" if percentile > limit else ""
+    logging.info(
+        f"--max_seq_length={length}{note}: 99% of the texts have at most "
+        f"{percentile} tokens"
+    )
+    return options.replace(max_seq_length=length, fit_max_seq_length=False)
 
 
 def warn_of_truncation(number: str, max_seq_length: int, advice: str) -> None:

@@ -15,10 +15,10 @@ from official_bert.errors import InputError, quoted
 from official_bert.io import files, tables
 from official_bert.io.rows import Row
 from official_bert.options import RunClassifier
-from official_bert.tasks import detection
 from official_bert.tasks.classification import ClassificationTask
+from official_bert.tasks.data_set import DataSet, predictions_table
+from official_bert.tasks.headers import looks_like_header
 from official_bert.tasks.regression import RegressionTask
-from official_bert.tasks.task import DataSet, predictions_table
 from official_bert.tasks.text import TextExample, TextTask
 
 _BINARY = ("0", "1")
@@ -138,7 +138,7 @@ def _warn_unless_header(path: str) -> None:
     """Warns if the first line, which is skipped, looks like data."""
     lines = itertools.islice(files.numbered_lines(path), 100)
     first, *others = [text.split("\t") for _, text in lines] or [[]]
-    if not detection.looks_like_header(first, others):
+    if not looks_like_header(first, others):
         logging.warning(
             f"{path}:1: this line is skipped, although it looks like data: "
             f"{quoted(first)}. Files of this task begin with a header, which "

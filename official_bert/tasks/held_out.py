@@ -10,7 +10,7 @@ from absl import logging
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
 from official_bert.sources import task_file
-from official_bert.tasks.task import shuffle_examples
+from official_bert.tasks.data_set import shuffle_examples
 
 
 def choose_held_out(

@@ -23,7 +23,7 @@ One of `context` and `question` may be missing. `id` is optional, and so is
 import abc
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from absl import logging
@@ -32,27 +32,63 @@ from official_bert.errors import InputError, listed
 from official_bert.io import files, tables
 from official_bert.io.rows import Row, UnknownValueError
 from official_bert.options import RunClassifier
-from official_bert.tasks import detection
-from official_bert.tasks.predict_inputs import warn_of_header
-from official_bert.tasks.task import DataSet
+from official_bert.tasks.data_set import DataSet
+from official_bert.tasks.headers import warn_of_header
 
 
-def known_labels(options: RunClassifier) -> tuple[str, ...] | None:
-    """Returns the labels of `--label_file`, or of the trained model, if any.
+def read_rows(options: RunClassifier, split: str) -> Iterator[Row]:
+    """Yields the rows of the user's `train`, `dev` or `test` file.
 
-    Raises `InputError` if there is only one, unless the task is multi-label.
+    The texts of lines are in the column of texts.
     """
-    if options.label_file:
-        labels = tables.read_labels(options.label_file)
-        if len(labels) == 1 and options.task_type != "multilabel":
-            raise options.error(
-                "label_file",
-                "must have at least two labels, one per line. Received: only "
-                f"{labels[0]!r}. Add the others.",
-            )
-        return labels
-    trained = options.trained_task
-    return tuple(trained.get("labels", ())) if trained else None
+    file_format = options.own_format(split)
+    rows = tables.read(
+        options.own_files(split),
+        file_format,
+        has_header=options.reads_header,
+        flags=flags_of_columns(options),
+    )
+    column = options.text_a_column
+    if file_format != tables.LINES or not column:
+        return rows
+    return (
+        row._replace(cells={column: row.text("text")}, columns=[column])
+        for row in rows
+    )
+
+
+def flags_of_columns(options: RunClassifier) -> dict[str, str]:
+    """Returns {column: the flag that names it}."""
+    flags: dict[str, str] = {}
+    for name in options.fields():
+        value = getattr(options, name)
+        if name.endswith("_column") and isinstance(value, str):
+            parts = (part.strip() for part in value.split(","))
+            flags |= dict.fromkeys([value, *parts], options.flag_name(name))
+    return flags
+
+
+def accepted_rows(
+    rows: Iterable[Row], used_columns: Collection[str]
+) -> Iterator[Row]:
+    """Yields rows that were not rejected in Prodigy.
+
+    Yields all rows if the column `answer` is used. Raises `InputError` if all
+    were rejected.
+    """
+    rejected = () if "answer" in used_columns else ("reject", "ignore")
+    row, num_accepted = None, 0
+    for row in rows:
+        if row.cells.get("answer") not in rejected:
+            num_accepted += 1
+            yield row
+    if row and not num_accepted:
+        raise tables.no_examples(row.path)
+
+
+def lines(numbers: Sequence[Any]) -> str:
+    """Returns "line 2" or "lines 2, 3"."""
+    return f"line{'s' if len(numbers) > 1 else ''} {listed(numbers)}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,9 +98,8 @@ class OwnData(DataSet):
     options: RunClassifier  # The files and the columns.
 
     def rows(self, split: str) -> Iterator[Row]:
-        rows = detection.read_rows(self.options, split)
-        used_columns = detection.flags_of_columns(self.options)
-        return detection.accepted_rows(rows, used_columns)
+        rows = read_rows(self.options, split)
+        return accepted_rows(rows, flags_of_columns(self.options))
 
     def path(self, split: str) -> str:
         return self.options.own_file(split)
@@ -133,6 +168,16 @@ class OwnData(DataSet):
     def place(self, row: Row, split: str) -> str:
         """Returns the line of a row; with several files, FILE:LINE."""
         return str(row.line) if row.path == self.path(split) else row.where
+
+    def places(self, guids: Sequence[str], split: str) -> str:
+        """Returns the ids or lines of examples, for a message."""
+        if self.options.id_column is not None:
+            return listed(guids)
+        return lines([guid.removeprefix(f"{split}-") for guid in guids])
+
+    def training_column(self, name: str) -> str:
+        """Returns a column and its file, for a message."""
+        return f"column {name!r} of {self.path('train')!r}"
 
     @abc.abstractmethod
     def label(self, row: Row) -> Any:

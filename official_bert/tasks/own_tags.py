@@ -29,11 +29,13 @@ from official_bert.errors import InputError, bullet_list, listed, quoted
 from official_bert.io import files, tables
 from official_bert.io.rows import Row, has_several
 from official_bert.options import RunClassifier
-from official_bert.tasks import conll, detection
+from official_bert.tasks import conll
 from official_bert.tasks.conll import ConllData, Sentence
+from official_bert.tasks.data_set import shuffle_examples
 from official_bert.tasks.held_out import choose_held_out
-from official_bert.tasks.task import shuffle_examples
-from official_bert.tokenization import BasicTokenizer, alignment
+from official_bert.tasks.own_data import accepted_rows, flags_of_columns
+from official_bert.tasks.spans import split_text, tags_of_spans
+from official_bert.tokenization import BasicTokenizer
 
 _SENTENCE = re.compile(r"sent(ence)?[ _-]?(#|id|idx|index|no|num|number)?")
 
@@ -44,21 +46,6 @@ _ADVICE = (
 
 # Characters that a word in CoNLL columns cannot have; spaCy has words of them.
 _SPACES = str.maketrans("\t\r\n", "   ")
-
-# The keys of a span that is an object: its start, its end and its type.
-_SPAN_KEYS = (
-    ("start", "start_offset"),
-    ("end", "end_offset"),
-    ("label", "labels", "type"),
-)
-
-
-def split_text(text: str, splitter: BasicTokenizer) -> Sentence:
-    """Splits a text into words, but keeps its spelling."""
-    aligned = alignment.align(text, splitter)
-    offsets = [(spans[0][0], spans[-1][1]) for _, spans, _ in aligned]
-    words = [text[start:end] for start, end in offsets]
-    return Sentence(words, None, words, text=text, offsets=offsets)
 
 
 def require_words(words: Sequence[Any], where: str) -> None:
@@ -248,9 +235,9 @@ class OwnTags(ConllData):
             path,
             tables.format_of(path),
             has_header=options.reads_header and not by_number,
-            flags=detection.flags_of_columns(options),
+            flags=flags_of_columns(options),
         )
-        rows = [*detection.accepted_rows(all_rows, ())]
+        rows = [*accepted_rows(all_rows, ())]
         words, tags = self._find_columns(rows[0], needs_tags)
         # `predict.py` reads no labels.
         reads_labels = bool(tags and options.label_column)
@@ -369,7 +356,7 @@ class OwnTags(ConllData):
         if isinstance(cell, str):
             sentence = split_text(cell, self._splitter)
             if tagged is not None:
-                tagged = _tags_of_spans(row, tags, sentence, problems)
+                tagged = tags_of_spans(row, tags, sentence, problems)
         elif isinstance(cell, list):
             require_words(cell, row.where)
             sentence = Sentence(cell, None, cell)
@@ -450,52 +437,3 @@ def _fit(words: Any, tags: Any) -> bool:
         return isinstance(words, str) and isinstance(tags, str | int)
     num_spans = sum(isinstance(tag, list | dict) for tag in tags)
     return num_spans == (len(tags) if isinstance(words, str) else 0)
-
-
-def _span(row: Row, column: str, value: Any, text: str) -> tuple[int, int, str]:
-    """Returns start, end (exclusive) and type of a list or an object."""
-    parts = value
-    if isinstance(value, dict):
-        parts = [
-            next((value[key] for key in keys if key in value), None)
-            for keys in _SPAN_KEYS
-        ]
-    match parts:
-        case [int(start), int(end), str(name) | [str(name)]] if name:
-            shown = text[start:end]
-            is_same = parts is value or value.get("text", shown) == shown
-            if 0 <= start < end <= len(text) and is_same:
-                return start, end, name
-    must = (
-        'have spans such as [0, 3, "PER"]: start, end (exclusive) and type. '
-        f"Positions count the {len(text)} characters of the text"
-    )
-    raise row.error(column, must, value)
-
-
-def _tags_of_spans(
-    row: Row, column: str, sentence: Sentence, problems: list[str]
-) -> list[str]:
-    """Returns the tags of the words in spans.
-
-    A span is extended to whole words. It is omitted if it has no words, or a
-    word that already has a tag.
-    """
-    cell, text, offsets = row.get(column), sentence.text, sentence.offsets
-    values = cell if isinstance(cell, list) else [cell]
-    spans = [_span(row, column, value, text) for value in values]
-    tags = ["O"] * len(offsets)
-    for start, end, name in sorted(spans, key=lambda s: (s[0], -s[1])):
-        shown = f"{row.where}: {text[start:end]!r} ({name})"
-        inside = [
-            i for i, (a, b) in enumerate(offsets) if a < end and start < b
-        ]
-        if not inside or any(tags[i] != "O" for i in inside):
-            problems.append(f"{shown} is omitted")
-            continue
-        first, last = inside[0], inside[-1]
-        found = text[offsets[first][0] : offsets[last][1]]
-        if found != text[start:end].strip():
-            problems.append(f"{shown} becomes {found!r}")
-        tags[first : last + 1] = [f"B-{name}"] + [f"I-{name}"] * (last - first)
-    return tags

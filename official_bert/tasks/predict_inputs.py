@@ -1,15 +1,12 @@
 """The inputs of `predict.py`: rows of tables with the columns of a task."""
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from absl import logging
-
 from official_bert.errors import InputError, quoted
 from official_bert.io import tables
-from official_bert.io.rows import Row
 from official_bert.options import Predict
+from official_bert.tasks.headers import warn_of_header
 
 
 class Input(NamedTuple):
@@ -74,22 +71,3 @@ def table_inputs(
         texts = {name: row.text(name) for name in names}
         cells = {name: row.cells[name] for name in row.columns}
         yield Input(row.where, texts or row.cells, cells)
-
-
-def warn_of_header(rows: Iterator[Row], names: Sequence[str]) -> Iterator[Row]:
-    """Returns the rows; warns if only the first row has one word per cell.
-
-    For a table that follows training data without a header.
-    """
-    sample = [*itertools.islice(rows, 1000)]
-    are_words, *others = (
-        all(len(row.text(name).split()) == 1 for name in names)
-        for row in sample
-    )
-    if are_words and others and not any(others):
-        logging.warning(
-            f"{sample[0].where}: this line is an example, too, because the "
-            "training data had no header. If it is a header, remove it or, for "
-            "predict.py, add --has_header"
-        )
-    return itertools.chain(sample, rows)

@@ -36,16 +36,17 @@ from official_bert.metrics.entities import Scheme
 from official_bert.options import AnswerOptions, Predict, RunClassifier
 from official_bert.runs import file_names
 from official_bert.sources.heads import Head
-from official_bert.tasks import own_data, own_tags, probabilities, task
+from official_bert.tasks import own_labels, own_tags, probabilities, task
 from official_bert.tasks.conll import ConllData, Sentence
 from official_bert.tasks.own_tags import OwnTags
 from official_bert.tasks.predict_inputs import Input
+from official_bert.tasks.spans import split_text
 from official_bert.tokenization import BasicTokenizer, Tokenizer
 
 
 def make(options: RunClassifier) -> "TaggingTask":
     """Returns the task on the CoNLL files of a directory, or on own files."""
-    labels = own_data.known_labels(options)
+    labels = own_labels.known_labels(options)
     columns = (options.token_column, options.tag_column)
     data: ConllData
     if options.train_file:
@@ -395,7 +396,7 @@ class TaggingTask(task.Task):
         words: Any = cells.get(column)
         if isinstance(words, str):
             own_tags.require_sentence(cells, column, where)
-            return own_tags.split_text(words, self.splitter)
+            return split_text(words, self.splitter)
         before, after = cells.get("before", []), cells.get("after", [])
         if not all(isinstance(part, list) for part in (before, words, after)):
             raise InputError(

@@ -29,7 +29,8 @@ from official_bert.runs.directory import RunDirectory
 from official_bert.sources import checkpoint_paths, task_file
 from official_bert.sources.heads import TASK_HEAD
 from official_bert.tasks import record_files
-from official_bert.tasks.task import Task, shuffle_examples
+from official_bert.tasks.data_set import shuffle_examples
+from official_bert.tasks.task import Task
 from official_bert.tokenization import Tokenizer
 from official_bert.training import (
     checkpointing,

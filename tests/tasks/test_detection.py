@@ -2,36 +2,18 @@
 
 import csv
 import json
-import logging
 
-import numpy as np
 import pytest
 from support import binary_tables, command_lines, tiny
+from support.own_tables import REVIEWS, complete, table
 from support.run_outputs import read_json, read_json_lines
 
 from official_bert import tasks
 from official_bert.commands import run_classifier
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
-from official_bert.io import files
 from official_bert.options import RunClassifier
-from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.tasks import detection
-
-
-def complete(folder, name, text, *flags):
-    """Writes a training file; returns the detected options."""
-    (folder / name).write_text(text, encoding="utf-8")
-    options = tiny.parse(folder, f"--train_file={folder / name}", *flags)
-    found, _ = detection.detect_omitted(options)
-    return found
-
-
-def table(*rows, header="review,stars"):
-    return "\n".join([*filter(None, [header]), *rows]) + "\n"
-
-
-REVIEWS = [f"it is good {i},{i % 2}" for i in range(20)]
 
 
 def test_train_file_sets_actions_and_defaults(tmp_path):
@@ -92,23 +74,6 @@ def test_binary_table_is_read_like_a_csv_file(tmp_path, name):
     assert tasks.get(found, rows).data.held_out_files() == held_out
 
 
-@pytest.mark.parametrize("header", ["review,stars", None])
-def test_header_of_several_files_is_detected(tmp_path, header):
-    for number in range(3):
-        text = table(*REVIEWS[number::3], header=header)
-        (tmp_path / f"{number}.csv").write_text(text, encoding="utf-8")
-    options = tiny.parse(tmp_path, f"--train_file={tmp_path}/[0-2].csv")
-    found, rows = detection.detect_omitted(options)
-    assert found.has_header == bool(header)
-    assert found.text_a_column == ("review" if header else "0")
-    assert len(rows) == len(REVIEWS)
-    if not header:
-        (tmp_path / "2.csv").write_text(table(*REVIEWS[2::3]))
-        with pytest.raises(InputError, match=r"2\.csv:1: .*/0\.csv has none"):
-            detection.detect_omitted(options)
-        detection.detect_omitted(options.replace(has_header=False))
-
-
 def test_given_flags_override_detected_values(tmp_path):
     flags = [
         *("--text_column=stars", "--label_column=review", "--pad_to=max"),
@@ -143,45 +108,6 @@ def test_task_name_is_required_without_train_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("first", "others", "expected"),
-    [
-        ("text,label", ["good,pos", "bad,neg"], True),
-        (",text,label", ["0,good,pos", "1,bad,neg"], True),
-        ("How good is it, from 1 to 5?,text", ["1,a", "5,b"], True),
-        ("text,label,,", ["good,pos,,", "bad,neg,,"], True),
-        ("0,1", ["good,pos", "bad,neg"], True),
-        (",0,1", ["0,good,pos", "1,bad,neg"], True),
-        ("0,1", ["1,7", "2,8"], False),
-        ("1,good", ["0,bad"], False),
-        ("fine,pos", ["good,pos", "bad,neg"], False),
-        ("fine,1", ["good,1", "bad,0"], False),
-        ("it was a long and boring film,sad", ["so good,fun"], False),
-        # Joined files, and an example that occurs twice.
-        ("text,label", ["good,pos", "text,label", "bad,neg"], True),
-        ("good,pos", ["bad,neg", "good,pos", "fine,pos"], False),
-    ],
-)
-def test_header_is_distinguished_from_data(first, others, expected):
-    rows = [line.split(",") for line in (first.replace(", ", " "), *others)]
-    assert detection.looks_like_header(rows[0], rows[1:]) is expected
-
-
-def test_columns_given_by_number_do_not_lose_the_first_row(tmp_path, caplog):
-    caplog.set_level("INFO", logger="absl")
-    for split in ("train", "dev"):
-        (tmp_path / f"{split}.csv").write_text("1,good\n0,bad\n1,fine\n")
-    flags = {"text_a_column": "1", "label_column": "0", "task_name": "csv"}
-    options = tiny.options(tmp_path, **flags)
-    task = tasks.get(*detection.detect_omitted(options))
-    assert len(task.data.read("train")) == len(task.data.read("dev")) == 3
-    assert "train.csv:1: this line is data" in caplog.text
-    (tmp_path / "train.csv").write_text("stars,review\n1,good\n0,bad\n")
-    task = tasks.get(*detection.detect_omitted(options))
-    assert len(task.data.read("train")) == 2
-    assert "train.csv:1: this line is the header" in caplog.text
-
-
-@pytest.mark.parametrize(
     ("header", "row", "columns"),
     [
         ("id,text,label,date", "{i},good cat {i},x,2020", ("text", "label")),
@@ -210,7 +136,6 @@ LABEL_AS_TEXT = (*COLUMNS, "--text_b_column=label")
 LABEL_AS_WEIGHT = (*COLUMNS, "--weight_column=label")
 TEXT_TWICE = (*COLUMNS, "--text_b_column=text")
 PAIR = ["--text_b_column=c"]
-GOOD_AND_BAD = ["good", "very good", "bad", "very bad"]
 REGRESSION, MULTILABEL = ["--task_type=regression"], ["--task_type=multilabel"]
 
 
@@ -254,21 +179,10 @@ def lists(separator):
     return [f"{text},{label}" for text in "abc" for label in labels]
 
 
-EMPTY = ["NaN,x", "a,x", ",y", "b,nan", "c,y", "d,nan"]
-EMPTY += ["e,NA", "f,n/a", "g,<NA>", r"h,\N", "i,None", "j,none"]
 STACK_OVERFLOW = [f"{i},{t}" for t in ("<x><y>", "<x>", "<y>") for i in "abc"]
 WORDS = [
     f"{i} {t},{t}" for t in ("x y z", "x", "y z", "z x", "x y") for i in "ab"
 ]
-GOOD = [f"naïve “{i}” b'{i}' 好,{i % 2}" for i in range(8)]
-EXCEL = [*GOOD, "#NAME?,1", "#REF!,0", "a,#N/A", "b,#DIV/0!"]
-ENCODED = ["trÃ¨s,0", "câ\x80\x99est,1", "tr\ufffds,0", "b'good',1", *GOOD]
-SEVERAL = ["a,x", "b,y", 'c,"x,y"', "d,x", "e,y", "f,nan", "g,"]
-# Without agreement, the label is - or, at Hugging Face, -1.
-SNLI = [f"text {i},{'enc-'[i % 4]}" for i in range(16)]
-SNLI_IDS = [f"text {i},{i % 4 - 1}" for i in range(16)]
-# Empty texts and labels that differ in case have their own warnings.
-AMBIGUOUS = ["a,x", "a,y", "b,x", "b,y", "c,x", "c,X", ",x", ",y"]
 
 
 @pytest.mark.parametrize(
@@ -277,82 +191,18 @@ AMBIGUOUS = ["a,x", "a,y", "b,x", "b,y", "c,x", "c,X", ",x", ",y"]
         (lists(","), [], "Labels such as 'x,y' contain ','"),
         (lists(";"), [], "Labels such as 'x;y' contain ';'"),
         (lists(";"), MULTILABEL, "Labels such as 'x;y' contain ';'"),
-        (EMPTY, [], "2 of 12 texts are empty"),
-        (
-            EMPTY,
-            [],
-            "7 of 12 labels are empty, or look like missing values (NaN",
-        ),
-        (EMPTY, [], ": lines 5, 7, 8, 9, 10, 11, 12. Correct or remove"),
-        (EXCEL, [], "2 of 12 texts are empty, or look like missing values"),
-        (EXCEL, [], "#REF!, -, ? or -1): lines 12, 13. Correct"),
-        (SEVERAL, MULTILABEL, "1 of 7 labels are empty, or look like missing"),
-        (ENCODED, [], "4 of 12 texts have a wrong encoding (U+FFFD"),
-        (ENCODED, [], "for é, or b'...'): lines 2, 3, 4, 5. Correct"),
-        (AMBIGUOUS, [], "(number of such texts: 2, such as 'a')"),
-        (REVIEWS, [], "(otherwise: --task_type=regression)"),
         (lists("#"), [], "Labels such as 'x#y' contain '#'"),
         (STACK_OVERFLOW, [], "Labels such as '<x><y>' contain '>'"),
         (WORDS, [], "Labels such as 'x y z' contain ' '"),
-        (SNLI, [], "4 of 16 labels are empty, or look like missing values"),
-        (SNLI_IDS, [], "4 of 16 labels are empty, or look like missing values"),
+        (REVIEWS, [], "(otherwise: --task_type=regression)"),
     ],
 )
-def test_data_that_make_results_unreliable_are_reported(
+def test_labels_that_may_be_lists_or_numbers_are_reported(
     tmp_path, caplog, rows, flags, message
 ):
-    caplog.set_level(logging.INFO, logger="absl")
-    text = table(*rows, header="text,label")
-    tasks.get(complete(tmp_path, "a.csv", text, "--dev_share=0.5", *flags))
-    assert message in caplog.text
-
-
-@pytest.mark.parametrize(
-    "labels",
-    [["+", "-"], ["-1", "0", "1"], ["-2", "-1", "0", "1", "2"], GOOD_AND_BAD],
-)
-def test_usual_labels_are_not_reported(tmp_path, caplog, labels):
-    rows = [f"naïve “text” {i},{labels[i % len(labels)]}" for i in range(24)]
-    text = table(*rows, header="text,label")
-    tasks.get(complete(tmp_path, "a.csv", text, "--task_type=classification"))
-    assert not caplog.messages
-
-
-PRODIGY = [
-    {"text": f"it is {i}", "label": "xy"[i % 2], "answer": answer}
-    for i, answer in enumerate(["accept", "accept", "reject", "ignore"] * 6)
-]
-
-
-@pytest.mark.parametrize("name", ["a.jsonl", "a.csv"])
-def test_examples_that_were_rejected_in_prodigy_are_left_out(
-    tmp_path, caplog, name
-):
-    text = "".join(json.dumps(row) + "\n" for row in PRODIGY)
-    if name == "a.csv":
-        lines = [",".join(row.values()) for row in PRODIGY]
-        text = table(*lines, header="text,label,answer")
-    flag = f"--dev_file={tmp_path / name}"
-    task = tasks.get(complete(tmp_path, name, text, *COLUMNS, flag))
-    assert "12 of 24 rows are left out" in caplog.text
-    for split in ("train", "dev"):
-        texts = {example.text_a for example in task.data.read(split)}
-        assert texts == {f"it is {i}" for i in range(24) if i % 4 < 2}
     caplog.set_level("INFO", logger="absl")
-    task = tasks.get(complete(tmp_path, name, text, "--label_column=answer"))
-    assert task.labels == ("accept", "ignore", "reject")
-    assert "--text_column=text --label_column=answer (not used: label)" in (
-        caplog.text
-    )
-
-
-def test_pairs_that_were_rejected_in_prodigy_are_left_out(tmp_path):
-    pairs = ("a,b,accept", "c,d,reject", "e,f,ignore", "g,h,accept")
-    text = table(*pairs, header="query,positive,answer")
-    (tmp_path / "a.csv").write_text(text, encoding="utf-8")
-    flags = (f"--train_file={tmp_path}/a.csv", "--task_type=embedding")
-    _, rows = detection.detect_omitted(tiny.parse(tmp_path, *flags))
-    assert [row.cells["query"] for row in rows] == ["a", "g"]
+    complete(tmp_path, "a.csv", table(*rows, header="text,label"), *flags)
+    assert message in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -382,23 +232,6 @@ def test_listed_integers_are_classes(tmp_path):
     assert found.task_type == "classification"
 
 
-def test_evaluating_on_the_training_file_is_a_warning(tmp_path, caplog):
-    path = tmp_path / "a.csv"
-    path.write_text(table(*REVIEWS))
-    fingerprints = {"training data": [files.fingerprint(str(path))]}
-    (tmp_path / "out").mkdir()
-    record = json.dumps({"fingerprints": fingerprints})
-    (tmp_path / "out" / "train_options.json").write_text(record)
-    flags = (f"--train_file={path}", f"--dev_file={path}", "--nodo_train")
-    options = tiny.parse(tmp_path, *flags, "--do_eval")
-    options, _ = detection.detect_omitted(options)
-    label_file = tmp_path / "labels.txt"
-    label_file.write_text("0\n1\n")
-    options = options.replace(label_file=str(label_file))
-    tasks.get(options).data.read("dev")
-    assert f"{path} is the training data" in caplog.text
-
-
 def test_ids_as_labels_give_a_warning(tmp_path, caplog):
     for step, is_warned in ((1.5, False), (2, True)):
         rows = [f"it is {i},{i * step}" for i in range(300)]
@@ -406,31 +239,6 @@ def test_ids_as_labels_give_a_warning(tmp_path, caplog):
         found = complete(tmp_path, "a.csv", text)
         assert found.task_type == "regression"
         assert ("like an id" in caplog.text) == is_warned
-
-
-@pytest.mark.parametrize("split", ["dev", "test"])
-def test_labelled_texts_of_training_data_are_a_warning(tmp_path, caplog, split):
-    rows = [f"it is {i},{i % 2}" for i in range(8)]
-    other = tmp_path / "other.csv"
-    other.write_text("text,label\nnew,1\nit is 3,0\nit is 5,1\n")
-    text = table(*rows, header="text,label")
-    flag = f"--{split}_file={other}"
-    task = tasks.get(complete(tmp_path, "a.csv", text, flag))
-    task.data.read(split)
-    assert "other.csv: 2 of 3 texts are also in the training" in caplog.text
-    assert "overestimate the model: lines 3, 4. Remove" in caplog.text
-
-
-def test_held_out_examples_of_a_finetuned_model_are_a_warning(tmp_path, caplog):
-    checkpoint = tmp_path / "earlier" / "model.ckpt-1"
-    checkpoint.parent.mkdir()
-    tf1.write(str(checkpoint), {"a": np.zeros(1, np.float32)})
-    flag = f"--init_checkpoint={checkpoint}"
-    # The first is as in a KerasHub preset.
-    for text, is_finetuned in (("{}", False), ('{"kind": "text"}', True)):
-        (checkpoint.parent / "task.json").write_text(text)
-        tasks.get(complete(tmp_path, "a.csv", table(*REVIEWS), flag))
-        assert ("was fine-tuned. " in caplog.text) == is_finetuned
 
 
 @pytest.mark.parametrize(

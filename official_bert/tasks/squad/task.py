@@ -18,6 +18,7 @@ from official_bert.options import AnswerOptions, Predict, RunSquad
 from official_bert.runs import file_names
 from official_bert.sources.heads import Head, PoolingHead
 from official_bert.tasks import probabilities, task
+from official_bert.tasks.data_set import DataSet, shuffle_examples
 from official_bert.tasks.predict_inputs import Input, table_inputs
 from official_bert.tasks.squad.decoding import (
     DecodingOptions,
@@ -44,7 +45,7 @@ _DEFAULT_DECODING = DecodingOptions()
 
 
 @dataclasses.dataclass(frozen=True)
-class SquadData(task.DataSet):
+class SquadData(DataSet):
     """The files of `run_squad.py`; `dev` and `test` are both `predict_file`."""
 
     options: RunSquad
@@ -62,7 +63,7 @@ class SquadData(task.DataSet):
             version_2_with_negative=self.options.version_2_with_negative,
         )
         if split == "train":
-            return task.shuffle_examples(examples)
+            return shuffle_examples(examples)
         if split == "dev" and (question := find_unanswered(examples)):
             raise InputError(
                 f"{self.path('dev')}: question {question.qas_id!r} must have "

@@ -9,12 +9,12 @@ import re
 import pytest
 
 from official_bert.errors import InputError
+from official_bert.tasks.data_set import shuffle_examples
 from official_bert.tasks.squad.examples import (
     Paragraph,
     find_unanswered,
     read_examples,
 )
-from official_bert.tasks.task import shuffle_examples
 
 CONTEXT = "John  Smith\tlived\nhere(1895-1943)."
 

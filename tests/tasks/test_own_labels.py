@@ -1,10 +1,11 @@
-"""Labels as vectors of 0 and 1, in a list or in one column per label."""
+"""Labels as names, lists, or vectors of 0 and 1, also in several columns."""
 
 import json
 
 import numpy as np
 import pytest
 from support import command_lines, tiny
+from support.own_tables import write_jsonl
 from support.run_outputs import read_json
 
 from official_bert import tasks
@@ -349,3 +350,29 @@ def test_model_is_evaluated_with_the_same_labels(tmp_path, cells, flags, later):
     line = " ".join(["--do_eval", f"--output_dir={output}", *later])
     command_lines.run(run_classifier, line)
     assert read_json(output / "eval_results.json") == results
+
+
+@pytest.mark.parametrize(
+    ("cells", "labels", "found"),
+    [
+        (
+            ["b", 2, "a", True, 10],
+            ("10", "2", "a", "b", "true"),
+            {"b", "2", "a", "true", "10"},
+        ),
+        (["10", "9", "-1"], ("-1", "9", "10"), {"10", "9", "-1"}),
+        (
+            [["b", 2], [], "b,c", "y, z,", ""],
+            ("2", "b", "c", "y", "z"),
+            {("b", "2"), (), ("b", "c"), ("y", "z")},
+        ),
+    ],
+)
+def test_labels_of_the_training_data_are_sorted(tmp_path, cells, labels, found):
+    rows = [{"text": f"a {n}", "label": c} for n, c in enumerate(cells)]
+    write_jsonl(tmp_path / "train.jsonl", *rows)
+    is_multilabel = isinstance(cells[0], list)
+    task_type = "multilabel" if is_multilabel else "classification"
+    task = make(tmp_path, "jsonl", task_type=task_type)
+    assert task.labels == labels
+    assert {example.label for example in task.data.read("train")} == found

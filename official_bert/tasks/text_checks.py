@@ -1,0 +1,186 @@
+"""Checks of the user's own texts: missing, damaged, contradicting, repeated."""
+
+import collections
+import contextlib
+import re
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from absl import logging
+
+from official_bert.errors import InputError, quoted
+from official_bert.io import files
+from official_bert.io.rows import to_number
+from official_bert.tasks.own_data import OwnData
+from official_bert.tasks.own_labels import names_of
+from official_bert.tasks.text import key_of
+
+# What programs write for missing values, and Excel for errors; in lower case.
+_MISSING = (
+    *("", "nan", "n/a", "na", "<na>", "null", "(null)", r"\n"),
+    *("#n/a", "#name?", "#ref!", "#value!", "#div/0!", "#num!", "#null!"),
+)
+
+
+def check_training(
+    data: OwnData, examples: Sequence[Any], labels: Sequence[str]
+) -> None:
+    """Warns of training examples that make results unreliable.
+
+    `labels` are all labels, if there are any. Raises `InputError` if columns
+    seem to be swapped, or the groups are no groups.
+    """
+    _warn_of_odd_cells(data, examples, labels)
+    if data.options.task_type == "classification":
+        _check_contradictions(data, examples, labels)
+    if data.options.group_column:
+        _check_groups(data, examples)
+
+
+def _warn_of_odd_cells(
+    data: OwnData, examples: Sequence[Any], labels: Sequence[str]
+) -> None:
+    """Warns of missing texts and labels, and of damaged texts."""
+    missing = "are empty, or look like missing values (NaN, NA, None, #REF!"
+    odd_texts = f"texts {missing})"
+    odd_labels = f"labels {missing}, -, ? or -1)"
+    damaged = "texts have a wrong encoding (U+FFFD, Ã© for é, or b'...')"
+    placeholders = {*filter(_is_missing, labels), *_placeholders(labels)}
+    guids_of: dict[str, list[str]] = collections.defaultdict(list)
+    for example in examples:
+        texts = [*filter(None, example.texts)]
+        if not texts or any(map(_is_missing, texts)):
+            guids_of[odd_texts].append(example.guid)
+        if labels and placeholders.intersection(names_of(example.label)):
+            guids_of[odd_labels].append(example.guid)
+        if any(map(_is_damaged, texts)):
+            guids_of[damaged].append(example.guid)
+    for problem, guids in guids_of.items():
+        logging.warning(
+            f"{data.path('train')}: {len(guids)} of {len(examples)} {problem}: "
+            f"{data.places(guids, 'train')}. Correct or remove them"
+        )
+
+
+def _is_missing(cell: str) -> bool:
+    """Whether a cell is empty, or what programs write for an empty cell."""
+    text = cell.strip()
+    return text == "None" or text.lower() in _MISSING
+
+
+def _is_damaged(text: str) -> bool:
+    """Whether a conversion of the encoding seems to have damaged a text.
+
+    It has U+FFFD, or is UTF-8 that was read as Windows-1252, in which é becomes
+    Ã©, or is how Python shows bytes.
+    """
+    if "\ufffd" in text or re.fullmatch(r"b(['\"]).*\1", text, re.DOTALL):
+        return True
+    for encoding in () if text.isascii() else ("cp1252", "latin-1"):
+        with contextlib.suppress(UnicodeError):
+            return bool(text.encode(encoding).decode("utf-8"))
+    return False
+
+
+def _placeholders(labels: Collection[str]) -> set[str]:
+    """Returns the labels that data sets write if the label is unknown.
+
+    In SNLI, this is "-" or, with the classes 0, 1 and 2, -1. But labels may
+    also be + and -, or -1, 0 and 1.
+    """
+    names = {"?"} if "+" in labels else {"?", "-"}
+    numbers = {to_number(label): label for label in labels}
+    if {-1, 0, 1, 2} <= numbers.keys() and -2 not in numbers:
+        names.add(numbers[-1])
+    return names.intersection(labels)
+
+
+def _check_contradictions(
+    data: OwnData, examples: Sequence[Any], labels: Sequence[str]
+) -> None:
+    """Warns if the same text has different labels.
+
+    Raises `InputError` if there are more labels than different texts.
+    """
+    labels_of: dict[Any, set[str]] = collections.defaultdict(set)
+    for example in examples:
+        # Another warning is about labels that differ only in case.
+        labels_of[example.texts].add(example.label.casefold())
+    options = data.options
+    if len(labels) > len(labels_of):
+        raise InputError(
+            f"{data.training_column(options.label_column)} has {len(labels)} "
+            f"different labels, but column {options.text_a_column!r} has only "
+            f"{len(labels_of)} different texts. Are --text_column and "
+            "--label_column swapped?"
+        )
+    ambiguous = [
+        text
+        for (text, _), labels_of_text in labels_of.items()
+        if len(labels_of_text) > 1 and not _is_missing(text)
+    ]
+    if ambiguous:
+        advice = "If a second column belongs to the text, add --text_b_column. "
+        logging.warning(
+            f"{data.path('train')}: the same text occurs with different labels "
+            f"(number of such texts: {len(ambiguous)}, such as "
+            f"{quoted(ambiguous[0])}). Correct the labels. "
+            f"{'' if options.text_b_column else advice}If a text can have "
+            "several labels, use --task_type=multilabel"
+        )
+
+
+def _check_groups(data: OwnData, examples: Sequence[Any]) -> None:
+    """Warns of queries with one row; raises `InputError` if all have one."""
+    sizes = collections.Counter(example.group for example in examples)
+    where = data.training_column(data.options.group_column)
+    if len(sizes) == len(examples):
+        raise InputError(
+            f"{where} must have the same value in all rows of a query. "
+            "Received: a different value in each row. Check --group_column."
+        )
+    num_single = [*sizes.values()].count(1)
+    if num_single > len(sizes) / 2:
+        logging.warning(
+            f"{where}: {num_single} of {len(sizes)} queries have a single "
+            "row, so there is nothing to rank. Check --group_column"
+        )
+
+
+def warn_of_training_texts(
+    data: OwnData,
+    split: str,
+    examples: Sequence[Any],
+    training: Sequence[Any],
+) -> None:
+    """Warns if labelled texts of a file are also in the training data.
+
+    A run that does not train has no training texts to compare. It only
+    recognizes the training file, by its fingerprint.
+    """
+    if not data.options.do_train and split == "dev":
+        record = data.options.run_directory.record
+        trained_on = record.fingerprints.get("training data", [])
+        for path in data.paths(split):
+            if files.fingerprint(path) in trained_on:
+                logging.warning(
+                    f"{path} is the training data, so the metrics "
+                    "overestimate the model"
+                )
+
+    def key(example: Any) -> tuple[str, ...]:
+        return tuple(map(key_of, example.texts[:2]))
+
+    trained = {*map(key, training)}
+    repeated = [
+        example.guid
+        for example in examples
+        if (split == "dev" or example.label is not None)
+        and key(example) in trained
+    ]
+    if repeated:
+        logging.warning(
+            f"{data.path(split)}: {len(repeated)} of {len(examples)} texts are "
+            "also in the training data, so the metrics overestimate the model: "
+            f"{data.places(repeated, split)}. Remove these rows"
+        )

@@ -1,0 +1,38 @@
+"""The user's own tables, and the tasks and options of runs on them."""
+
+import json
+
+from official_bert import tasks
+from official_bert.tasks import detection
+from support import tiny
+
+REVIEWS = [f"it is good {i},{i % 2}" for i in range(20)]
+
+
+def table(*rows, header="review,stars"):
+    """Returns the text of a table; `header` may be None."""
+    return "\n".join([*filter(None, [header]), *rows]) + "\n"
+
+
+def rows_with(*labels):
+    """Returns a table of texts with these labels."""
+    rows = [f"t{i},{label}" for i, label in enumerate(labels)]
+    return table(*rows, header="text,label")
+
+
+def write_jsonl(path, *rows):
+    """Writes a JSON object per line."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def complete(folder, name, text, *flags):
+    """Writes a training file; returns the detected options."""
+    (folder / name).write_text(text, encoding="utf-8")
+    options = tiny.parse(folder, f"--train_file={folder / name}", *flags)
+    found, _ = detection.detect_omitted(options)
+    return found
+
+
+def make(folder, file_format="csv", **flags):
+    """Returns the task of the files in a directory."""
+    return tasks.get(tiny.options(folder, task_name=file_format, **flags))

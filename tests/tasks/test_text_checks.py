@@ -1,0 +1,110 @@
+"""Warnings of texts and labels that make results unreliable."""
+
+import json
+
+import pytest
+from support import tiny
+from support.own_tables import REVIEWS, complete, table
+
+from official_bert import tasks
+from official_bert.io import files
+from official_bert.tasks import detection
+
+EMPTY = ["NaN,x", "a,x", ",y", "b,nan", "c,y", "d,nan"]
+EMPTY += ["e,NA", "f,n/a", "g,<NA>", r"h,\N", "i,None", "j,none"]
+GOOD = [f"naïve “{i}” b'{i}' 好,{i % 2}" for i in range(8)]
+EXCEL = [*GOOD, "#NAME?,1", "#REF!,0", "a,#N/A", "b,#DIV/0!"]
+ENCODED = ["trÃ¨s,0", "câ\x80\x99est,1", "tr\ufffds,0", "b'good',1", *GOOD]
+SEVERAL = ["a,x", "b,y", 'c,"x,y"', "d,x", "e,y", "f,nan", "g,"]
+
+# Without agreement, the label is - or, at Hugging Face, -1.
+SNLI = [f"text {i},{'enc-'[i % 4]}" for i in range(16)]
+SNLI_IDS = [f"text {i},{i % 4 - 1}" for i in range(16)]
+
+# Empty texts and labels that differ in case have their own warnings.
+AMBIGUOUS = ["a,x", "a,y", "b,x", "b,y", "c,x", "c,X", ",x", ",y"]
+
+
+MISSING = "are empty, or look like missing values (NaN, NA, None, #REF!"
+
+
+@pytest.mark.parametrize(
+    ("rows", "messages"),
+    [
+        (
+            EMPTY,
+            [
+                f"2 of 12 texts {MISSING}",
+                f"7 of 12 labels {MISSING}",
+                ": lines 5, 7, 8, 9, 10, 11, 12. Correct or remove",
+            ],
+        ),
+        (
+            EXCEL,
+            [f"2 of 12 texts {MISSING}", "-, ? or -1): lines 12, 13. Correct"],
+        ),
+        (SEVERAL, [f"1 of 7 labels {MISSING}"]),
+        (
+            ENCODED,
+            [
+                "4 of 12 texts have a wrong encoding (U+FFFD, Ã© for é, or "
+                "b'...'): lines 2, 3, 4, 5. Correct"
+            ],
+        ),
+        (AMBIGUOUS, ["(number of such texts: 2, such as 'a')"]),
+        (SNLI, [f"4 of 16 labels {MISSING}"]),
+        (SNLI_IDS, [f"4 of 16 labels {MISSING}"]),
+    ],
+)
+def test_data_that_make_results_unreliable_are_reported(
+    tmp_path, caplog, rows, messages
+):
+    text = table(*rows, header="text,label")
+    flags = ["--task_type=multilabel"] * (rows is SEVERAL)
+    tasks.get(complete(tmp_path, "a.csv", text, "--dev_share=0.5", *flags))
+    for message in messages:
+        assert message in caplog.text
+
+
+GOOD_AND_BAD = ["good", "very good", "bad", "very bad"]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [["+", "-"], ["-1", "0", "1"], ["-2", "-1", "0", "1", "2"], GOOD_AND_BAD],
+)
+def test_usual_labels_are_not_reported(tmp_path, caplog, labels):
+    rows = [f"naïve “text” {i},{labels[i % len(labels)]}" for i in range(24)]
+    text = table(*rows, header="text,label")
+    tasks.get(complete(tmp_path, "a.csv", text, "--task_type=classification"))
+    assert not caplog.messages
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_labelled_texts_of_training_data_are_a_warning(tmp_path, caplog, split):
+    rows = [f"it is {i},{i % 2}" for i in range(8)]
+    other = tmp_path / "other.csv"
+    other.write_text("text,label\nnew,1\nit is 3,0\nit is 5,1\n")
+    text = table(*rows, header="text,label")
+    flag = f"--{split}_file={other}"
+    task = tasks.get(complete(tmp_path, "a.csv", text, flag))
+    task.data.read(split)
+    assert "other.csv: 2 of 3 texts are also in the training" in caplog.text
+    assert "overestimate the model: lines 3, 4. Remove" in caplog.text
+
+
+def test_evaluating_on_the_training_file_is_a_warning(tmp_path, caplog):
+    path = tmp_path / "a.csv"
+    path.write_text(table(*REVIEWS))
+    fingerprints = {"training data": [files.fingerprint(str(path))]}
+    (tmp_path / "out").mkdir()
+    record = json.dumps({"fingerprints": fingerprints})
+    (tmp_path / "out" / "train_options.json").write_text(record)
+    flags = (f"--train_file={path}", f"--dev_file={path}", "--nodo_train")
+    options = tiny.parse(tmp_path, *flags, "--do_eval")
+    options, _ = detection.detect_omitted(options)
+    label_file = tmp_path / "labels.txt"
+    label_file.write_text("0\n1\n")
+    options = options.replace(label_file=str(label_file))
+    tasks.get(options).data.read("dev")
+    assert f"{path} is the training data" in caplog.text
