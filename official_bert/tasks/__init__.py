@@ -9,7 +9,7 @@ from official_bert.errors import InputError, listed
 from official_bert.io import tables
 from official_bert.io.rows import Row
 from official_bert.options import RunClassifier
-from official_bert.options.run_classifier import TAGGING_NAMES
+from official_bert.options.task_data import TAGGING_NAMES
 from official_bert.sources import task_file
 from official_bert.sources.heads import PoolingHead
 from official_bert.tasks import (
