@@ -95,12 +95,6 @@ KINDS = {
 CLASSIFIERS = tuple(k.name for k in KINDS.values() if _CLASSIFIER in k.scopes)
 
 
-def of_architecture(architecture: str) -> HeadKind | None:
-    """Returns the head of a transformers class; None if it is unknown."""
-    by_name = {kind.architecture: kind for kind in KINDS.values()}
-    return by_name.get(architecture)
-
-
 def is_finetuned(name: str) -> bool:
     """Whether a weight of this name belongs to the output layer of a task."""
     return name.startswith((_CLASSIFIER, _SPANS))

@@ -22,18 +22,13 @@ from official_bert.io.rows import (
     to_number,
 )
 from official_bert.options import RunClassifier
-from official_bert.tasks import headers, pair_columns
+from official_bert.tasks import headers, own_data, pair_columns
 from official_bert.tasks.columns import (
     CHOICE_NAME,
     ID_NAME,
     SAMPLE_SIZE,
     are_ids,
     is_text,
-)
-from official_bert.tasks.own_data import (
-    accepted_rows,
-    flags_of_columns,
-    read_rows,
 )
 
 _Options = TypeVar("_Options", bound=RunClassifier)
@@ -70,8 +65,8 @@ def detect_omitted(options: _Options) -> tuple[_Options, list[Row]]:
     is_embedding = options.task_type == "embedding"
     detect = pair_columns.detect if is_embedding else _detect_labels
     options = detect(options, rows, split)
-    flags = flags_of_columns(options)
-    accepted = [*accepted_rows(rows, flags)]
+    flags = own_data.flags_of_columns(options)
+    accepted = [*own_data.accepted_rows(rows, flags)]
     if num_rejected := len(rows) - len(accepted):
         logging.warning(
             f"{rows[0].path}: {num_rejected} of {len(rows)} rows are left out, "
@@ -119,8 +114,8 @@ def _read_with_header(
     if is_known and options.has_header is None:
         options = options.replace(has_header=True)
     if options.has_header is not None:
-        return options, list(read_rows(options, split))
-    rows = list(read_rows(options.replace(has_header=False), split))
+        return options, list(own_data.read_rows(options, split))
+    rows = [*own_data.read_rows(options.replace(has_header=False), split)]
     # Several files have the same header, or none.
     sample = [r for r in rows[:SAMPLE_SIZE] if r.path == rows[0].path]
     has_header = headers.detect(options, sample, has_names)

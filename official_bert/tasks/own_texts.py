@@ -14,16 +14,11 @@ from official_bert.errors import InputError, listed
 from official_bert.io.rows import Row, to_number
 from official_bert.options import RunClassifier
 from official_bert.options.run_classifier import MAX_WEIGHT
-from official_bert.tasks import text_checks
+from official_bert.tasks import own_labels, text_checks
 from official_bert.tasks.data_set import WrongAnswer, shuffle_examples
 from official_bert.tasks.held_out import choose_held_out
 from official_bert.tasks.own_data import lines
-from official_bert.tasks.own_labels import (
-    OwnLabels,
-    in_order,
-    known_labels,
-    names_of,
-)
+from official_bert.tasks.own_labels import OwnLabels, names_of
 from official_bert.tasks.text import TextColumns, TextExample, TextTask, key_of
 from official_bert.tasks.text_types import TYPES
 
@@ -40,7 +35,7 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> TextTask:
     `rows` are those of the first file in use, if it was read already.
     """
     is_regression = options.task_type == "regression"
-    labels = () if is_regression else known_labels(options)
+    labels = () if is_regression else own_labels.known_labels(options)
     data = OwnTexts(options, labels, first_rows=rows)
     data.require_same_columns()
     data.require_column_of_each_label()
@@ -96,7 +91,8 @@ class OwnTexts(OwnLabels):
         data = dataclasses.replace(self, labels=labels)
         examples = data.examples(rows, "train")
         if self.labels is None:
-            found = in_order({n for e in examples for n in names_of(e.label)})
+            names = {n for e in examples for n in names_of(e.label)}
+            found = own_labels.in_order(names)
             self.require_several(found)
             labels = labels or found
         text_checks.check_training(self, examples, labels or ())

@@ -43,21 +43,17 @@ def find(options: RunClassifier, rows: Sequence[Row]) -> PairColumns:
     """Returns the columns of a file: those of the flags, or detected ones."""
     first, sample = rows[0], rows[:SAMPLE_SIZE]
     columns = _all_columns(rows)
-    known = {*first.cells, *columns}
     names = {name.lower(): name for name in columns}
-    text: str = options.text_a_column
-    match = options.text_b_column
-    if match not in known:  # Other files may have single texts.
-        match = None
-    has_given = bool(text) and text in known
-    score = options.label_column
-    if not score or score not in known:
-        score = next((names[name] for name in _SCORES if name in names), "")
+    # Only the training file must have the columns of the flags.
+    given = (options.text_a_column, options.text_b_column, options.label_column)
+    known = {*first.cells, *columns} - {""}
+    text, match, score = (name if name in known else None for name in given)
+    score = score or next((names[n] for n in _SCORES if n in names), "")
     negatives = tuple(filter(_NEGATIVE.fullmatch, columns))
     pairs = [pair for pair in _PAIRS if names.keys() >= {*pair}]
-    if not has_given and pairs:
+    if not text and pairs:
         text, match = (names[name] for name in pairs[0])
-    elif not has_given:
+    elif not text:
         others = (score, options.id_column, *negatives)
         texts = [
             name

@@ -96,8 +96,9 @@ def head(config_json: JsonObject) -> HeadKind | None:
 
     The configs of some pre-trained models name no class.
     """
-    names = config_json.get("architectures", tuple[str, ...] | None)
-    return heads.of_architecture(names[0]) if names else None
+    names = config_json.get("architectures", tuple[str, ...] | None) or ("",)
+    kinds = {kind.architecture: kind for kind in heads.KINDS.values()}
+    return kinds.get(names[0])
 
 
 def labels(config_json: JsonObject) -> tuple[str, ...]:
