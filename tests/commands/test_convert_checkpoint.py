@@ -3,7 +3,6 @@ import json
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
-from support import command_lines
 from support.conversions import (
     VOCAB,
     arrays_of,
@@ -346,12 +345,6 @@ def test_conversion_to_the_same_format_is_an_error(tmp_path):
     message = "--to=huggingface must differ .* another format"
     with pytest.raises(InputError, match=message):
         to_hf(hf, name="b")
-
-
-def test_missing_format_is_an_error_that_lists_the_formats():
-    message = "--to is required: .* One of tf1, huggingface, keras_hub"
-    with pytest.raises(InputError, match=message):
-        command_lines.parse(ConvertCheckpoint, "--input=a --output=b")
 
 
 @pytest.mark.parametrize(

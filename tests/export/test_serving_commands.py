@@ -4,7 +4,7 @@ import shutil
 import pytest
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  (the operations of exported models)
-from support import command_lines, hosts, squad_files, tiny
+from support import command_lines, squad_files, tiny
 
 from official_bert.commands import run_classifier, run_squad
 from official_bert.errors import InputError
@@ -109,10 +109,3 @@ def test_export_of_text_signatures_needs_tensorflow_text(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="tensorflow_text"):
         options(tmp_path, do_train=True)
     options(tmp_path, do_train=True, export_text=False)
-
-
-def test_export_on_several_hosts_is_an_error(tmp_path, monkeypatch):
-    monkeypatch.setenv("TF_CONFIG", hosts.tf_config(["a:1", "b:1"], 0))
-    flags = {"distribution_strategy": "multi_worker_mirrored"}
-    with pytest.raises(InputError, match="--do_export needs one host"):
-        options(tmp_path, do_train=True, **flags)

@@ -176,12 +176,13 @@ INDEX = {"init_checkpoint": "model.ckpt.index"}
 TPU = {"use_tpu": True, "distribution_strategy": "mirrored"}
 TWICE = {"mixed_precision": "float16", "matmul_precision": "bfloat16"}
 OVERWRITE = {"overwrite_output_dir": True}
-HOSTS = {**OVERWRITE, "distribution_strategy": "multi_worker_mirrored"}
+HOSTS = {"distribution_strategy": "multi_worker_mirrored"}
 EXPORT = {"do_export": True}
 LITE = {"export_tflite": True}
 INT8 = {"quantize": "int8"}
 SWEEP = {"sweep": "seed=1..2"}
 EVALUATE = {"do_train": False, "do_eval": True}
+NO_TASK = {"data_dir": None, "task_name": None}
 PIPE = {"task_name": "csv", "train_file": "pipe.csv", "data_dir": None}
 PREDICT = {"do_predict": True, "predict_file": "text.txt"}
 ONE_BEST = {"version_2_with_negative": True, "n_best_size": 1}
@@ -224,17 +225,21 @@ INVALID = [
     (RunPretraining, {"may_skip": "("}, r"--may_skip=\("),
     (RunPretraining, TPU, "--distribution_strategy=mirrored .*--use_tpu"),
     (RunPretraining, TWICE, "--matmul_precision=bfloat16 conflicts with --mi"),
-    (RunPretraining, HOSTS, "--overwrite_output_dir needs one host"),
+    (RunPretraining, {"bert_config_file": None}, "--model or --bert_config_f"),
+    (RunPretraining, {**HOSTS, **OVERWRITE}, "_output_dir needs one host"),
     (RunPretraining, {**OVERWRITE, **EVALUATE}, "_output_dir needs --do_train"),
     (RunClassifier, {**OVERWRITE, **SWEEP}, "--sweep=.* --overwrite_output_"),
     (RunClassifier, {"freeze": "embeddings,0-12"}, "0-12 .*0 to 11"),
     (RunClassifier, {"freeze": "3-1"}, "--freeze=3-1 .*0 to 11"),
     (RunClassifier, {"freeze": "head"}, "--freeze=head"),
     (RunClassifier, {"data_dir": "none"}, "--data_dir=none"),
+    (RunClassifier, {"data_dir": None}, "--task_name=mrpc needs --data_dir"),
+    (RunClassifier, NO_TASK, "--train_file or --data_dir is required"),
     (RunClassifier, {"do_train": False}, "At least one of .*--do_export, "),
     (RunClassifier, {**EXPORT, "do_train": False}, "--do_export needs task"),
     (RunClassifier, {**EXPORT, **LITE, "bilstm_size": 8}, "tflite .*--bilstm_"),
     (RunClassifier, {**EXPORT, **SWEEP}, "conflicts with --do_export"),
+    (RunClassifier, {**EXPORT, **HOSTS}, "--do_export needs one host"),
     (RunClassifier, {**EXPORT, "export_dir": "vocab.txt/a"}, "be writable"),
     (RunClassifier, PIPE, "--train_file=pipe.csv .*can be read only once"),
     *(
@@ -251,6 +256,7 @@ INVALID = [
     (RunClassifier, {**EVALUATE, **INT8}, "=int8 needs --export_openvino"),
     (RunClassifier, INT8, "=int8 needs --do_eval"),
     (RunClassifier, {"export_dir": "there"}, "=there needs --do_export"),
+    (ConvertCheckpoint, {"to": None}, "--to is .* One of tf1, huggingface, k"),
     (RunSquad, {"train_file": None}, "--do_train needs --train_file"),
     (RunSquad, {"train_file": "none.json"}, "--train_file=none.json"),
     (RunSquad, {"do_train": False}, "At least one of"),

@@ -20,7 +20,7 @@ from official_bert.errors import InputError
 from official_bert.inference.trained_models import load_encoder
 from official_bert.modeling.encoder import Bert
 from official_bert.modeling.pretraining_model import PretrainingModel
-from official_bert.options import ExtractFeatures, RunPretraining
+from official_bert.options import ExtractFeatures
 from official_bert.sources import checkpoint_paths, formats, pretrained
 from official_bert.tokenization import Tokenizer
 
@@ -261,11 +261,6 @@ def test_model_without_vocabulary_needs_one_which_shows_its_casing(models):
         command_lines.parse(ExtractFeatures, line)
 
 
-def test_omitted_model_is_an_error_that_names_both_flags():
-    with pytest.raises(InputError, match="--model or --bert_config_file"):
-        command_lines.parse(RunPretraining, "--input_file=a --output_dir=b")
-
-
 def test_model_list_shows_all_released_models(capsys):
     with pytest.raises(SystemExit) as stop:
         command_lines.parse(ExtractFeatures, "--model=list")
@@ -301,6 +296,20 @@ def test_unknown_name_or_a_file_is_an_error(model, message):
         pretrained.find(model)
 
 
+FIND = """
+import dataclasses, json, sys
+from official_bert.errors import InputError
+from official_bert.sources import pretrained
+for model in sys.argv[1:]:
+    try:
+        found = pretrained.find(model)
+        pretrained.download_weights(model, found.init_checkpoint)
+        print(json.dumps(dataclasses.astuple(found)))
+    except InputError as error:
+        print(json.dumps(str(error)))
+"""
+
+
 class Hub:
     """A server of models, and processes that use it with an empty cache."""
 
@@ -322,19 +331,17 @@ class Hub:
         status = self.process.returncode
         return subprocess.CompletedProcess(arguments, status, *streams)
 
+    def find_all(self, *models, **environment):
+        """Finds models and downloads their weights; yields files or errors."""
+        done = self.run("-c", FIND, *models, **environment)
+        for found in map(json.loads, done.stdout.splitlines()):
+            is_error = isinstance(found, str)
+            yield found if is_error else pretrained.ModelFiles(*found)
+
     def find(self, model, **environment):
-        """Finds a model and downloads its weights; returns files or error."""
-        lines = [
-            "import dataclasses, sys",
-            "from official_bert.sources import pretrained",
-            "found = pretrained.find(sys.argv[1])",
-            "pretrained.download_weights(sys.argv[1], found.init_checkpoint)",
-            "print(*dataclasses.astuple(found), sep='\\n')",
-        ]
-        done = self.run("-c", "\n".join(lines), model, **environment)
-        if done.returncode:
-            return done.stderr.strip().rpartition("\n")[2]
-        return pretrained.ModelFiles(*done.stdout.splitlines())
+        """Returns what `find_all` yields for a single model."""
+        [found] = self.find_all(model, **environment)
+        return found
 
     def has(self, found, source="huggingface", name="model.safetensors"):
         """Whether the found files contain the weights of a model."""
@@ -421,7 +428,7 @@ def test_killed_or_cut_download_is_completed_by_the_next_run(hub, directory):
         hub.process.kill()
 
     hub.server.cut_after, hub.server.at_cut = 15 * 2**20, kill
-    hub.find("owner/name")
+    assert [*hub.find_all("owner/name")] == []
     assert hub.process.returncode == -signal.SIGKILL
     assert 0 < sum(sizes) < weights.stat().st_size
     error = hub.find("owner/name", HF_HUB_OFFLINE="1")
@@ -464,19 +471,7 @@ def test_repository_that_cannot_be_used_is_an_error(hub):
         "owner/empty": "owner/empty has no weights",
         "owner/gpt@v2": "owner/gpt has no revision v2",
     }
-    lines = [
-        "import sys",
-        "from official_bert.errors import InputError",
-        "from official_bert.sources import pretrained",
-        "for model in sys.argv[1:]:",
-        "    try:",
-        "        found = pretrained.find(model)",
-        "        pretrained.download_weights(model, found.init_checkpoint)",
-        "    except InputError as error:",
-        "        print(str(error).replace('\\n', ' '))",
-    ]
-    done = hub.run("-c", "\n".join(lines), *messages)
-    errors = done.stdout.splitlines()
+    errors = hub.find_all(*messages)
     for error, message in zip(errors, messages.values(), strict=True):
         assert re.search(message, error)
 

@@ -100,13 +100,6 @@ def test_other_formats_are_an_error_with_advice(tmp_path, name, flags, message):
         complete(tmp_path, name, "a", *flags)
 
 
-def test_task_name_is_required_without_train_file(tmp_path):
-    with pytest.raises(InputError, match="--task_name=MRPC needs --data_dir"):
-        tiny.parse(tmp_path, "--do_train", "--task_name=MRPC")
-    with pytest.raises(InputError, match="--train_file or --data_dir is req"):
-        tiny.parse(tmp_path, "--do_train")
-
-
 @pytest.mark.parametrize(
     ("header", "row", "columns"),
     [

@@ -74,6 +74,18 @@ CASES = [
         (choices(context=None), "2: .*None"),
         ('{"choices": ["b"]}', "1: .*'choices'"),
     ),
+    *cases_of(
+        "choices",
+        "train.csv",
+        ("d ?,b,,c,C\n", "3: column 'B' must not be empty"),
+        start="question,A,B,C,label\nd ?,b,c,,B\n",
+    ),
+    *cases_of(
+        "choices",
+        "train.csv",
+        ("question,A,B,C,label\nd ?,b,c,e,B\n", " .*a column 'Cc'"),
+        choices_column="A,B,Cc",
+    ),
     *hellaswag(choices_column="choices"),
     *hellaswag(context_column="context"),
     *hellaswag(question_column="ctx_c"),

@@ -39,17 +39,19 @@ def test_run_that_does_not_train_uses_the_labels_of_the_model(trained):
     [
         ({"task_type": "multilabel"}, "task_type"),
         ({"do_train": False, "task_type": "regression"}, "task_type"),
+        ({"do_train": False, "task_name": "ner"}, "kind"),
         ({"do_train": False, "label_file": "labels"}, "labels"),
         ({}, "labels"),
     ],
 )
 def test_model_of_another_task_is_an_error(trained, monkeypatch, flags, key):
     monkeypatch.chdir(trained)
+    csv = {"task_name": "csv"}
     (trained / "labels").write_text("y\nn\n")
     for split in ("train", "dev"):
         (trained / f"{split}.csv").write_text("text,label\na,y\nb,x\n")
     with pytest.raises(InputError, match=rf"task\.json: .*`{key}`"):
-        run_classifier.main(tiny.options(trained, task_name="csv", **flags))
+        run_classifier.main(tiny.options(trained, **{**csv, **flags}))
 
 
 @pytest.mark.parametrize(

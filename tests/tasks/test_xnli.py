@@ -110,13 +110,6 @@ def test_each_language_keeps_its_results_and_needs_only_files_in_use(folder):
     assert first.startswith("0\t")
 
 
-def test_skipped_line_that_looks_like_data_is_a_warning(folder, caplog):
-    text = "a b\tc d\tneutral\ne f\tg h\tneutral\n"
-    (folder / "multinli" / "multinli.train.zh.tsv").write_text(text)
-    assert len(make(folder).data.read("train")) == 1
-    assert "train.zh.tsv:1: this line is skipped" in caplog.text
-
-
 def test_missing_language_is_reported(folder):
     task = make(folder, language="fr")
     with pytest.raises(InputError, match=r"'fr'\. Received: de, zh\."):

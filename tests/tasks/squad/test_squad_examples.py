@@ -44,11 +44,6 @@ def test_answers_are_found_by_offset(read, context, answer, start, expected):
     assert example.answer == (answer or "", *expected, answer is None)
 
 
-def test_is_impossible_may_be_a_number_as_in_the_original(read):
-    [example] = read(("a b", ("q", "q?", "a", 0)), is_impossible=1)
-    assert example.answer.is_impossible
-
-
 def test_equal_ids_are_an_error_only_for_predicting(read):
     twice = (CONTEXT, ("1", "q", "Smith", 6), ("1", "r", "Smith", 6))
     assert len(read(twice)) == 2
@@ -184,9 +179,12 @@ def test_one_good_answer_among_empty_ones_is_used(read):
     assert example.answer == ("a", 0, 0, False)
 
 
-def test_contradictions_and_empty_questions_are_warnings(read, caplog):
+@pytest.mark.parametrize("is_impossible", [True, 1])  # As in the original.
+def test_contradictions_and_empty_questions_are_warnings(
+    read, caplog, is_impossible
+):
     paragraph = ("a b", ("1", "q", "a", 0), ("2", " ", "a", 0))
-    found = read(paragraph, is_impossible=True)
+    found = read(paragraph, is_impossible=is_impossible)
     assert all(example.answer.is_impossible for example in found)
     assert caplog.text.count("answer is not used, because `is_imp") == 2
     assert "qas[1] (question '2'): the question is empty" in caplog.text
