@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 import pytest
-from support import binary_tables, tiny
+from support import binary_tables, tiny, write_json_lines
 from support.predictions import assert_equal_answers, check, predictor_of
 
 from official_bert.commands import predict
@@ -113,8 +113,7 @@ def test_output_is_sorted_by_the_distance_to_the_nearest_threshold(
 ):
     model_dir = own_model("review", task_type=task_type)
     texts = tiny.texts(12, 3, 8)
-    lines = [json.dumps({"review": text}) + "\n" for text in texts]
-    (folder / "a.jsonl").write_text("".join(lines))
+    write_json_lines(folder / "a.jsonl", [{"review": text} for text in texts])
     flags = {"model_dir": model_dir, "chunk_size": 5, "threshold": threshold}
     files = {"input_file": "a.jsonl", "output_file": "b.csv"}
     predict.main(Predict(**flags, **files, sort_by="uncertainty"))

@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 import tensorflow as tf
-from support import command_lines, recorded, review_runs, tiny
+from support import command_lines, recorded, review_runs, tiny, write_json
 from support.conversions import convert
 from support.review_runs import run
 from support.run_outputs import read_json, weights
@@ -273,8 +273,7 @@ def test_output_layer_is_loaded_only_for_the_same_labels(
     checkpoint = str(tmp_path / "model.ckpt-1")
     bias = np.array([3.0, 4.0], np.float32)
     tf1.write(checkpoint, random_weights() | {"output_bias": bias})
-    described = {"kind": "text", "labels": [*labels]}
-    (tmp_path / "task.json").write_text(json.dumps(described))
+    write_json(tmp_path / "task.json", {"kind": "text", "labels": [*labels]})
     flags = {"init_checkpoint": checkpoint, "num_train_epochs": 0.1}
     output = run(folder, f"labels{labels}", do_train=True, **flags)
     initial = weights(output, 0)["output_bias"].tolist()
@@ -299,7 +298,7 @@ def test_output_layer_is_loaded_only_for_targets_in_the_same_unit(
 ):
     caplog.set_level("INFO", logger="absl")
     described = {"kind": "text", "labels": [], **trained}
-    (tmp_path / "task.json").write_text(json.dumps(described))
+    write_json(tmp_path / "task.json", described)
     model_files = ModelFiles("", "", f"{tmp_path}/model.ckpt-1", True)
     regression = RegressionTask(labels=(), **task_scale)
     # The output layer of a classifier has another shape.
@@ -437,8 +436,7 @@ SHORT = {"nsp": "none", "max_seq_length": 16}
 def test_positions_that_pretraining_did_not_reach_are_a_warning(
     folder, tmp_path, without_training, caplog, trained, checkpoint, warns
 ):
-    text = json.dumps({"options": trained})
-    (tmp_path / "train_options.json").write_text(text)
+    write_json(tmp_path / "train_options.json", {"options": trained})
     checkpoints.save(str(tmp_path), 5, random_weights(), None, keep=1)
     flags = {"init_checkpoint": str(tmp_path / checkpoint)}
     run(folder, tmp_path / "out", do_train=True, **flags)

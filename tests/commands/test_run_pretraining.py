@@ -92,9 +92,8 @@ def test_evaluation_writes_sorted_results_and_events(finished):
 @pytest.mark.trains
 def test_training_learns_both_tasks_and_writes_their_curves(folder, caplog):
     # With dropout, whether so small a model learns depends on the seed.
-    (folder / "bert_config.json").write_text(
-        json.dumps(pretraining_runs.WITHOUT_DROPOUT)
-    )
+    config = json.dumps(pretraining_runs.WITHOUT_DROPOUT)
+    (folder / "bert_config.json").write_text(config)
     output = run(folder, do_train=True, do_eval=True, num_train_steps=200)
     assert results(output)["masked_lm_loss"] < 0.5 * math.log(30)
     assert "by their frequency" not in caplog.text

@@ -4,7 +4,7 @@ import shutil
 import pytest
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  (the operations of exported models)
-from support import command_lines, squad_files, tiny
+from support import command_lines, squad_files, tiny, write_json
 
 from official_bert.commands import run_classifier, run_squad
 from official_bert.errors import InputError
@@ -84,11 +84,9 @@ def test_squad_model_is_exported_with_new_decoding_options(tmp_path):
 )
 def test_export_with_options_unlike_training_is_an_error(tmp_path, name, value):
     trained = {"kind": "text", "max_seq_length": 16, "do_lower_case": True}
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "task.json").write_text(json.dumps(trained))
+    write_json(tmp_path / "out" / "task.json", trained)
     flags = {"strip_accents": "auto", "never_split": ""}
-    record = json.dumps({"options": flags})
-    (tmp_path / "out" / "train_options.json").write_text(record)
+    write_json(tmp_path / "out" / "train_options.json", {"options": flags})
     options(tmp_path)
     message = f"{name}.* {(trained | flags)[name]!r} in .*out"
     with pytest.raises(InputError, match=message):

@@ -7,8 +7,9 @@ import ml_dtypes  # noqa: F401 - Registers bfloat16 with NumPy.
 import numpy as np
 import pytest
 import safetensors.numpy
-from support import ROOT
+from support import ROOT, write_json
 from support.conversions import change_json, convert, to_hf, to_tf1
+from support.run_outputs import read_json
 from support.sentence_transformers import (
     encode_with_sentence_transformers,
     keep_modules,
@@ -79,13 +80,12 @@ def test_former_layout_and_other_settings_are_read(model):
         (model / name).rename(bert / name)
     (model / "tokenizer_config.json").unlink()
     tokenizer = {"do_lower_case": False, "model_max_length": 10**30}
-    (bert / "tokenizer_config.json").write_text(json.dumps(tokenizer))
-    modules = json.loads((model / "modules.json").read_text())
+    write_json(bert / "tokenizer_config.json", tokenizer)
+    modules = read_json(model / "modules.json")
     modules[0] |= {"path": bert.name, "type": "models.Transformer"}
-    (model / "modules.json").write_text(json.dumps(modules))
+    write_json(model / "modules.json", modules)
     (model / "1_Pooling" / "config.json").write_text("{}")
-    texts = {"do_lower_case": True}
-    (bert / "sentence_bert_config.json").write_text(json.dumps(texts))
+    write_json(bert / "sentence_bert_config.json", {"do_lower_case": True})
     change_json(
         model / "config_sentence_transformers.json",
         default_prompt_name="query",

@@ -1,4 +1,3 @@
-import json
 import re
 import struct
 import time
@@ -7,7 +6,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 import tensorflow as tf
-from support import chromium, tiny
+from support import chromium, tiny, write_json
 from support.run_outputs import read_json_lines
 
 from official_bert import plots
@@ -116,8 +115,7 @@ def pixels(path):
 
 @pytest.mark.parametrize("more", [{}, {"dev_mismatched": results()}])
 def test_matrix_of_each_split_is_drawn(tmp_path, more):
-    text = json.dumps({**results(), **more})
-    (tmp_path / "eval_results.json").write_text(text)
+    write_json(tmp_path / "eval_results.json", {**results(), **more})
     picture, page = (
         tmp_path / f"confusion_matrix.{kind}" for kind in ("png", "html")
     )
@@ -136,7 +134,7 @@ def test_matrix_of_each_split_is_drawn(tmp_path, more):
 
 def test_matrices_of_variants_have_their_own_names(tmp_path):
     for name in ("eval_results", "eval_results_other"):
-        (tmp_path / f"{name}.json").write_text(json.dumps(results()))
+        write_json(tmp_path / f"{name}.json", results())
     written = plots.write(str(tmp_path))
     names = ("confusion_matrix", "confusion_matrix_other")
     kinds = ("png", "html")
@@ -209,7 +207,7 @@ def test_browser_shows_curves_and_matrices(tmp_path):
     many = {step: 1 / step for step in range(1, 100)}
     write(tmp_path, {"loss": many, "learning_rate": many})
     write(tmp_path / "eval", {"loss": {99: 0.5}, "eval_accuracy": {99: 0.5}})
-    (tmp_path / "eval_results.json").write_text(json.dumps(results()))
+    write_json(tmp_path / "eval_results.json", results())
     assert len(plots.write(str(tmp_path))) == 4
     assert min(pixels(tmp_path / "training_curves.png")) > 400
     with chromium.browser() as driver:

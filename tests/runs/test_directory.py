@@ -1,10 +1,10 @@
 import errno
 import fcntl
-import json
 import os
 
 import pytest
 import tensorflow as tf
+from support import write_json
 
 from official_bert.errors import InputError
 from official_bert.io import files
@@ -131,8 +131,7 @@ def test_overwriting_removes_only_what_a_training_run_wrote(
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
     if recorded is not None:
-        record = json.dumps({"options": recorded})
-        (tmp_path / "train_options.json").write_text(record)
+        write_json(tmp_path / "train_options.json", {"options": recorded})
     run = RunDirectory(str(tmp_path))
     assert run.files_of_model() == [str(path)] * is_removed
     run.remove_model()
@@ -162,8 +161,8 @@ def test_results_of_other_files_than_those_of_the_run_have_their_own_names(
     run = RunDirectory("out")
     os.mkdir("out")
     if recorded:
-        record = json.dumps({"options": recorded})
-        (tmp_path / "out" / "train_options.json").write_text(record)
+        record = {"options": recorded}
+        write_json(tmp_path / "out" / "train_options.json", record)
     assert run.variant_of_results(split, path) == variant
     (tmp_path / "out" / f"eval_results{variant}.json").touch()
     (tmp_path / "out" / f"dev_errors{variant}.csv").touch()

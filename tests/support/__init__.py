@@ -1,5 +1,6 @@
 """Helpers that several test files share."""
 
+import json
 import pathlib
 import tarfile
 
@@ -19,3 +20,14 @@ def write_vocab(directory, tokens):
     path = directory / "vocab.txt"
     path.write_text("".join(f"{token}\n" for token in tokens), "utf-8")
     return str(path)
+
+
+def write_json(path, content):
+    """Writes a file; makes its directory."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content))
+
+
+def write_json_lines(path, rows):
+    """Writes a line per row."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))

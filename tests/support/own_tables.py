@@ -1,7 +1,5 @@
 """The user's own tables, and the tasks and options of runs on them."""
 
-import json
-
 from official_bert import tasks
 from official_bert.tasks import detection
 from support import tiny
@@ -18,11 +16,6 @@ def rows_with(*labels):
     """Returns a table of texts with these labels."""
     rows = [f"t{i},{label}" for i, label in enumerate(labels)]
     return table(*rows, header="text,label")
-
-
-def write_jsonl(path, *rows):
-    """Writes a JSON object per line."""
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def complete(folder, name, text, *flags):

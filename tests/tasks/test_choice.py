@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from scipy import special
-from support import tiny
+from support import tiny, write_json_lines
 from support.run_outputs import read_json
 
 from official_bert import tasks
@@ -119,8 +119,7 @@ def test_text_b_of_swag_is_the_beginning_followed_by_an_ending(tmp_path):
 
 def choices(folder, *lines, split="train", **columns):
     """Returns the examples of the user's own data."""
-    text = "\n".join(map(json.dumps, lines))
-    (folder / f"{split}.jsonl").write_text(text)
+    write_json_lines(folder / f"{split}.jsonl", lines)
     options = tiny.options(
         folder,
         task_name="choices",
@@ -291,13 +290,13 @@ def write_choices(folder, split, seed, number):
     """Writes examples whose right choice is an animal; returns the labels."""
     rng = random.Random(seed)
     labels = rng.choices(range(5), k=number)
-    lines = []
+    rows = []
     for label in labels:
         texts = rng.choices(["red", "blue", "sun", "rain"], k=5)
         texts[label] = rng.choice(["cat", "dog"])
         row = {"context": "a", "question": "it ?", "choices": texts}
-        lines.append(json.dumps({**row, "label": label}))
-    (folder / f"{split}.jsonl").write_text("\n".join(lines))
+        rows.append({**row, "label": label})
+    write_json_lines(folder / f"{split}.jsonl", rows)
     return labels
 
 

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from support import tiny
-from support.own_tables import complete, make, table, write_jsonl
+from support import tiny, write_json_lines
+from support.own_tables import complete, make, table
 
 from official_bert import tasks
 from official_bert.errors import InputError
@@ -55,7 +55,7 @@ def test_test_data_with_some_unknown_labels_gives_a_warning(
 ):
     (tmp_path / "labels").write_text("1\n2\n")
     rows = [{"text": "a", "id": 7, "label": cell} for cell in cells]
-    write_jsonl(tmp_path / "test.jsonl", *rows)
+    write_json_lines(tmp_path / "test.jsonl", rows)
     flags = {"id_column": "id", "do_train": False}
     if task_type != "regression":
         flags["label_file"] = str(tmp_path / "labels")

@@ -4,8 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from support import command_lines, tiny
-from support.own_tables import write_jsonl
+from support import command_lines, tiny, write_json_lines
 from support.run_outputs import read_json
 
 from official_bert import tasks
@@ -252,7 +251,7 @@ def test_one_column_per_label_is_multilabel(
 def test_json_objects_may_have_a_key_per_label(tmp_path):
     rows = [{"text": "a", "toxic": 1, "rude": False}, {"text": "b", "rude": 1}]
     path = tmp_path / "train.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_json_lines(path, rows)
     flags = f"--train_file={path} --dev_share=0 --label_column=toxic,rude"
     with pytest.raises(InputError, match=r"jsonl:2: .* a column 'toxic'"):
         make(tmp_path, flags.split())
@@ -370,7 +369,7 @@ def test_model_is_evaluated_with_the_same_labels(tmp_path, cells, flags, later):
 )
 def test_labels_of_the_training_data_are_sorted(tmp_path, cells, labels, found):
     rows = [{"text": f"a {n}", "label": c} for n, c in enumerate(cells)]
-    write_jsonl(tmp_path / "train.jsonl", *rows)
+    write_json_lines(tmp_path / "train.jsonl", rows)
     is_multilabel = isinstance(cells[0], list)
     task_type = "multilabel" if is_multilabel else "classification"
     task = make(tmp_path, "jsonl", task_type=task_type)

@@ -4,7 +4,7 @@ import json
 import random
 
 import pytest
-from support import tiny
+from support import tiny, write_json
 
 from official_bert import tasks
 from official_bert.errors import InputError
@@ -330,10 +330,9 @@ def test_held_out_sentences_are_read_again_from_their_file(tmp_path, name):
     assert sorted((s.words, s.tags) for s in [*training, *held_out]) == sorted(
         sentences
     )
-    (tmp_path / "out").mkdir()
+    write_json(tmp_path / "out" / "task.json", task.to_json())
     for file, content in task.data.held_out_files().items():
         (tmp_path / "out" / file).write_text(content)
-    (tmp_path / "out" / "task.json").write_text(json.dumps(task.to_json()))
     evaluated = tasks.get(options(tmp_path, name, **flags, do_train=False))
     found = evaluated.data.read("dev")
     assert [s.words for s in found] == [s.words for s in held_out]

@@ -6,8 +6,8 @@ import operator
 import numpy as np
 import pytest
 import tensorflow as tf
-from support import pretraining_runs, tiny
-from support.own_tables import make, rows_with, write_jsonl
+from support import pretraining_runs, tiny, write_json, write_json_lines
+from support.own_tables import make, rows_with
 from support.run_outputs import read_json
 
 from official_bert.commands import run_classifier
@@ -20,9 +20,7 @@ from official_bert.io import tables
 def trained(tmp_path):
     """A directory with data, and in `out` the task.json of a model for it."""
     (tmp_path / "train.csv").write_text("text,label\na,y\nb,n\n")
-    (tmp_path / "out").mkdir()
-    described = json.dumps(make(tmp_path).to_json())
-    (tmp_path / "out" / "task.json").write_text(described)
+    write_json(tmp_path / "out" / "task.json", make(tmp_path).to_json())
     return tmp_path
 
 
@@ -140,7 +138,7 @@ def write_data(folder, make_label):
             {"text": text, "id": f"n{i}", "label": make_label(text)}
             for i, text in enumerate(tiny.texts(number, seed, longest=6))
         ]
-        write_jsonl(folder / f"{split}.jsonl", *rows)
+        write_json_lines(folder / f"{split}.jsonl", rows)
     return rows
 
 
@@ -287,8 +285,7 @@ def test_rare_classes_are_compared_by_macro_f1(
     task = make(tmp_path, **flags)
     assert task.main_metric == metric
     # Later commands know the metric from task.json, without training data.
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "task.json").write_text(json.dumps(task.to_json()))
+    write_json(tmp_path / "out" / "task.json", task.to_json())
     (tmp_path / "train.csv").unlink()
     flags = flags | {"do_train": False, "best_metric": ""}
     assert make(tmp_path, **flags).main_metric == metric
@@ -304,7 +301,7 @@ def test_weights_of_examples_and_of_classes_decide_what_is_learned(tmp_path):
         for i, text in enumerate(tiny.texts(320, 0, longest=6))
         for label in ("never", "rare" if text[0] == "?" else "often")
     ]
-    write_jsonl(tmp_path / "train.jsonl", *rows)
+    write_json_lines(tmp_path / "train.jsonl", rows)
     flags = {"weight_column": "weight", "class_weights": "rare=1e4,never=1e4"}
     output, _ = run(
         tmp_path, num_train_epochs=2.0, train_batch_size=32, **flags

@@ -1,9 +1,8 @@
-import json
 import random
 
 import numpy as np
 import pytest
-from support import pretraining_runs, tiny
+from support import pretraining_runs, tiny, write_json
 from support.run_outputs import read_json, weights
 
 from official_bert import tasks
@@ -123,9 +122,8 @@ def test_labels_come_from_a_file_or_the_model_or_the_training_data(folder):
     for flags in ({}, evaluates):
         labels = tasks.get(options(folder, **flags)).labels
         assert labels == ("B-PER", "I-PER", "O")
-    (folder / "out").mkdir()
-    described = json.dumps({"kind": "tagging", "labels": ["A"]})
-    (folder / "out" / "task.json").write_text(described)
+    described = {"kind": "tagging", "labels": ["A"]}
+    write_json(folder / "out" / "task.json", described)
     assert tasks.get(options(folder, **evaluates)).labels == ("A",)
     (folder / "labels").write_text("O\n\nI-PER\nB-PER\nB-LOC\n")
     with_file = options(folder, label_file=str(folder / "labels"))

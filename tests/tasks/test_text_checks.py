@@ -1,9 +1,7 @@
 """Warnings of texts and labels that make results unreliable."""
 
-import json
-
 import pytest
-from support import tiny
+from support import tiny, write_json
 from support.own_tables import REVIEWS, complete, table
 
 from official_bert import tasks
@@ -97,9 +95,8 @@ def test_evaluating_on_the_training_file_is_a_warning(tmp_path, caplog):
     path = tmp_path / "a.csv"
     path.write_text(table(*REVIEWS))
     fingerprints = {"training data": [files.fingerprint(str(path))]}
-    (tmp_path / "out").mkdir()
-    record = json.dumps({"fingerprints": fingerprints})
-    (tmp_path / "out" / "train_options.json").write_text(record)
+    record = {"fingerprints": fingerprints}
+    write_json(tmp_path / "out" / "train_options.json", record)
     flags = (f"--train_file={path}", f"--dev_file={path}", "--nodo_train")
     options = tiny.parse(tmp_path, *flags, "--do_eval")
     options, _ = detection.detect_omitted(options)

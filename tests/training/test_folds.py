@@ -2,13 +2,12 @@
 
 import collections
 import csv
-import json
 import shlex
 import types
 
 import numpy as np
 import pytest
-from support import command_lines, tiny
+from support import command_lines, tiny, write_json, write_json_lines
 from support.run_outputs import read_json, read_json_lines
 
 from official_bert import tasks
@@ -163,8 +162,7 @@ def test_folds_of_tags_have_a_table_of_metrics(tmp_path, started_runs):
         }
         for text in texts
     ]
-    lines = "".join(json.dumps(row) + "\n" for row in rows)
-    (tmp_path / "data.jsonl").write_text(lines)
+    write_json_lines(tmp_path / "data.jsonl", rows)
     flags = ["--task_name=ner", "--text_column=tokens", "--folds=2"]
     flags += ["--train_batch_size=8", "--max_seq_length=16"]
     run_classifier.main(parse(tmp_path, *flags, name="data.jsonl"))
@@ -198,10 +196,8 @@ def test_sweep_aggregates_over_folds(tmp_path, monkeypatch):
 
     def start_command(name, flags):
         options = command_lines.parse(RunClassifier, shlex.join(flags))
-        directory = tmp_path / "out" / options.output_dir
-        directory.mkdir(parents=True)
-        results = {"accuracy": 0.5 if options.fold == "1of2" else 0.7}
-        (directory / "eval_results.json").write_text(json.dumps(results))
+        path = tmp_path / "out" / options.output_dir / "eval_results.json"
+        write_json(path, {"accuracy": 0.5 if options.fold == "1of2" else 0.7})
         return types.SimpleNamespace(wait=lambda: 0)
 
     monkeypatch.setattr(processes, "start_command", start_command)
@@ -222,9 +218,8 @@ def test_other_run_in_the_output_directory_is_an_early_error(
 ):
     write_data(tmp_path, "classification")
     options = parse(tmp_path, "--folds=2")
-    (tmp_path / "out").mkdir()
-    record = json.dumps({"options": {name: value, "folds": 3}})
-    (tmp_path / "out" / "train_options.json").write_text(record)
+    record = {"options": {name: value, "folds": 3}}
+    write_json(tmp_path / "out" / "train_options.json", record)
     with pytest.raises(
         InputError, match=f"other flags .*\n  --{name}: {value}"
     ):

@@ -10,7 +10,7 @@ import signal
 
 import numpy as np
 import pytest
-from support import ROOT, command_lines, review_runs
+from support import ROOT, command_lines, review_runs, write_json
 from support.processes import run_python
 
 from official_bert import tasks
@@ -84,8 +84,9 @@ def write_file(folder, name, text):
 
 
 def write_results(folder, **results):
-    text = json.dumps({"accuracy": 0.5, **results})
-    return write_file(folder, "eval_results.json", text)
+    path = pathlib.Path(folder) / "eval_results.json"
+    write_json(path, {"accuracy": 0.5, **results})
+    return path.parent
 
 
 def write_train_options(options, **changes):
