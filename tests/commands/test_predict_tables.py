@@ -14,7 +14,6 @@ from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
 from official_bert.options import Predict
 from official_bert.tasks.choice import ChoiceColumns, ChoiceTask
-from official_bert.tasks.predict_inputs import table_inputs
 from official_bert.tasks.tagging import TaggingTask
 
 TABLES = {
@@ -223,26 +222,6 @@ def test_column_flags_override_those_of_training(tuned, own_model, ask):
     own = own_model("0", has_header=False)
     [found] = ask(*table, model_dir=own, text_a_column="1")
     assert found["input"] == cells
-
-
-@pytest.mark.parametrize(
-    ("first", "has_header", "warns"),
-    [
-        ("review,stars", None, True),
-        ("review,stars", False, False),
-        ("bad,1", None, True),
-        ("bad rain,1", None, False),
-        ("bad,1\ngood,5", None, False),
-    ],
-)
-def test_header_that_the_training_data_lacked_gives_a_warning(
-    first, has_header, warns, folder, caplog
-):
-    (folder / "a.csv").write_text(f"{first}\ngood red cat,5\nbad dog,1\n")
-    options = Predict(input_file="a.csv", has_header=has_header)
-    inputs = [*table_inputs(options, ("0",), trained_header=False)]
-    assert len(inputs) == 3 + first.count("\n")
-    assert ("a.csv:1: this line is an example" in caplog.text) == warns
 
 
 CHOICES = "question,A,B,C\nis it ?,cat,dog,sun\nis it red ?,sun,rain,\n"

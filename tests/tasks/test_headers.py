@@ -2,11 +2,13 @@
 
 import pytest
 from support import tiny
-from support.own_tables import REVIEWS, make, table
+from support.own_tables import REVIEWS, table
 
 from official_bert import tasks
 from official_bert.errors import InputError
-from official_bert.tasks import detection
+from official_bert.options import Predict
+from official_bert.tasks import detection, headers
+from official_bert.tasks.predict_inputs import table_inputs
 
 
 @pytest.mark.parametrize(
@@ -30,7 +32,7 @@ from official_bert.tasks import detection
 )
 def test_header_is_distinguished_from_data(first, others, expected):
     rows = [line.split(",") for line in (first.replace(", ", " "), *others)]
-    assert detection.looks_like_header(rows[0], rows[1:]) is expected
+    assert headers.looks_like_header(rows[0], rows[1:]) is expected
 
 
 @pytest.mark.parametrize("header", ["review,stars", None])
@@ -65,16 +67,21 @@ def test_columns_given_by_number_do_not_lose_the_first_row(tmp_path, caplog):
     assert "train.csv:1: this line is the header" in caplog.text
 
 
-@pytest.mark.parametrize("first", ["text", "text,label", "so bad", ""])
-def test_header_that_only_the_test_data_has_is_a_warning(
-    tmp_path, caplog, first
+@pytest.mark.parametrize(
+    ("first", "has_header", "warns"),
+    [
+        ("review,stars", None, True),
+        ("review,stars", False, False),
+        ("bad,1", None, True),
+        ("bad rain,1", None, False),
+        ("bad,1\ngood,5", None, False),
+    ],
+)
+def test_header_that_the_training_data_lacked_gives_a_warning(
+    first, has_header, warns, tmp_path, caplog
 ):
-    (tmp_path / "train.csv").write_text("so good,y\nvery bad,n\n")
-    label = ",y" * ("," in first)
-    (tmp_path / "test.csv").write_text(
-        f"{first}\nnot good{label}\nvery odd{label}\n"
-    )
-    flags = {"text_a_column": "0", "label_column": "1", "has_header": False}
-    assert len(make(tmp_path, **flags).data.read("test")) == 2 + bool(first)
-    is_warned = "test.csv:1: this line is an example, too" in caplog.text
-    assert is_warned == first.startswith("text")
+    (tmp_path / "a.csv").write_text(f"{first}\ngood red cat,5\nbad dog,1\n")
+    options = Predict(input_file=str(tmp_path / "a.csv"), has_header=has_header)
+    inputs = [*table_inputs(options, ("0",), trained_header=False)]
+    assert len(inputs) == 3 + first.count("\n")
+    assert ("a.csv:1: this line is an example" in caplog.text) == warns

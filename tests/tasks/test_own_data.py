@@ -28,10 +28,12 @@ def test_columns_are_given_by_name_or_by_number(tmp_path):
     ]
 
 
-def test_without_a_header_columns_are_numbers(tmp_path):
+def test_without_a_header_columns_are_numbers(tmp_path, caplog):
     (tmp_path / "train.tsv").write_text('yes\t"a\nno\tb\n')
     flags = {"label_column": "0", "has_header": False}
+    (tmp_path / "test.tsv").write_text("label\ttext\nno\ta b\n")
     task = make(tmp_path, "tsv", text_a_column="1", **flags)
+    assert "test.tsv:1: this line is an example, too" in caplog.text
     assert task.labels == ("no", "yes")
     assert task.data.read("train") == [
         TextExample("train-1", '"a', None, "yes"),
