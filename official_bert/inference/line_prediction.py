@@ -54,17 +54,9 @@ def run(options: Predict) -> None:
     on standard output, earlier chunks have been written. At a terminal, the
     error is shown and the next line is read.
     """
-    chunks = None
-    is_finetuned = options.model_dir and not options.is_masked_lm
-    if is_finetuned and options.input_file != "-":
-        # Errors in the first chunk do not wait for the import of TensorFlow.
-        directory = str(options.model_dir)
-        task, _ = tasks.load(options.task, directory)
-        task = task.with_answer_options(options)
-        remaining = read_chunks(task, options)
-        first = [*itertools.islice(remaining, 1)]
-        chunks = itertools.chain(first, remaining)
+    early_chunks = _read_early(options)
     answerer = load(options)
+    chunks = early_chunks or read_chunks(answerer, options)
     separator, byte_order_mark = ",", ""
     is_csv = options.resolved_format == "csv"
     if options.writes_csv and is_csv and files.can_reread(options.input_file):
@@ -72,9 +64,7 @@ def run(options: Predict) -> None:
     with _open_output(options.output_file) as file:
         file.write(byte_order_mark.encode("utf-8"))
         num_written, columns, shown_on_page = 0, list[str](), list[Any]()
-        for answered in _answer_chunks(
-            answerer, chunks or read_chunks(answerer, options), options
-        ):
+        for answered in _answer_chunks(answerer, chunks, options):
             if options.writes_csv:
                 text, columns = _to_csv(answered, separator, columns)
             elif options.writes_page:
@@ -98,6 +88,21 @@ def run(options: Predict) -> None:
             file.write(page.encode("utf-8"))
     if options.output_file:
         print(f"Wrote {num_written:,} predictions to {options.output_file}")
+
+
+def _read_early(options: Predict) -> Iterator[list[Item]] | None:
+    """Reads the first chunk of a file before TensorFlow is imported.
+
+    So its errors do not wait. Returns all chunks, or None for standard input,
+    and if only the model itself can parse the input.
+    """
+    has_task = options.model_dir and not options.is_masked_lm
+    if not has_task or options.input_file == "-":
+        return None
+    task, _ = tasks.load(options.task, str(options.model_dir))
+    chunks = read_chunks(task.with_answer_options(options), options)
+    first = [*itertools.islice(chunks, 1)]
+    return itertools.chain(first, chunks)
 
 
 def _require_page_size(options: Predict, num_answers: int) -> None:

@@ -110,10 +110,13 @@ class RunClassifier(TaskDataOptions, heading="Training", common=False):
             message = "needs pairs of texts. Add --text_column, the column of "
             message += "the query, and --text_b_column, that of the document."
             raise self.error("group_column", message)
-        if not self.train_file:
-            if self.used_splits:
-                self.require("data_dir", checks.existing_directory)
-            return
+        if self.train_file:
+            self._check_own_data()
+        elif self.used_splits:
+            self.require("data_dir", checks.existing_directory)
+
+    def _check_own_data(self) -> None:
+        """Checks `train_file` and the flags that need it."""
         if not (self.has_own_texts or self.is_tagging):
             message = (
                 f"is for your own texts: omit {self.flag('task_name')}. For "
