@@ -29,12 +29,7 @@ from official_bert.tasks.sentence_vectors import (
     largest_components,
     normalize,
 )
-from official_bert.tasks.task import (
-    ExampleFeature,
-    Features,
-    RowFeatures,
-    Task,
-)
+from official_bert.tasks.task import ExampleFeature, Features, RowFeatures, Task
 from official_bert.tokenization import Tokenizer
 
 # Returns the soft answers for examples.

@@ -12,12 +12,7 @@ from typing import Any
 
 from official_bert.errors import InputError, listed
 from official_bert.io import label_vectors, tables
-from official_bert.io.rows import (
-    Row,
-    UnknownValueError,
-    only_item,
-    to_number,
-)
+from official_bert.io.rows import Row, UnknownValueError, only_item, to_number
 from official_bert.options import RunClassifier
 from official_bert.tasks.own_data import OwnData
 

@@ -148,10 +148,7 @@ def _check_groups(data: OwnData, examples: Sequence[Any]) -> None:
 
 
 def warn_of_training_texts(
-    data: OwnData,
-    split: str,
-    examples: Sequence[Any],
-    training: Sequence[Any],
+    data: OwnData, split: str, examples: Sequence[Any], training: Sequence[Any]
 ) -> None:
     """Warns if labelled texts of a file are also in the training data.
 
