@@ -27,8 +27,8 @@ def check_training(
 ) -> None:
     """Warns of training examples that make results unreliable.
 
-    `labels` are all labels, if there are any. Raises `InputError` if columns
-    seem to be swapped, or the groups are no groups.
+    `labels` are those of the task; () in regression and for embeddings. Raises
+    `InputError` if columns seem to be swapped, or if each query has one row.
     """
     _warn_of_odd_cells(data, examples, labels)
     if data.options.task_type == "classification":
