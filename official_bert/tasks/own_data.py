@@ -175,7 +175,7 @@ class OwnData(DataSet):
             return listed(guids)
         return lines([guid.removeprefix(f"{split}-") for guid in guids])
 
-    def training_column(self, name: str) -> str:
+    def training_column(self, name: str | None) -> str:
         """Returns a column and its file, for a message."""
         return f"column {name!r} of {self.path('train')!r}"
 

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from support import command_lines, tiny, write_json_lines
+from support import command_lines, own_tables, tiny, write_json_lines
 from support.run_outputs import read_json
 
 from official_bert import tasks
@@ -372,6 +372,6 @@ def test_labels_of_the_training_data_are_sorted(tmp_path, cells, labels, found):
     write_json_lines(tmp_path / "train.jsonl", rows)
     is_multilabel = isinstance(cells[0], list)
     task_type = "multilabel" if is_multilabel else "classification"
-    task = make(tmp_path, "jsonl", task_type=task_type)
+    task = own_tables.make(tmp_path, "jsonl", task_type=task_type)
     assert task.labels == labels
     assert {example.label for example in task.data.read("train")} == found
