@@ -256,6 +256,8 @@ def _evaluate_and_predict(run: FinetuningRun) -> None:
     """Evaluates and predicts with the weights of `load_for_evaluation`."""
     options = run.options
     global_step = checkpointing.load_for_evaluation(run.model, options)
+    if options.init_checkpoint and not (options.do_train or global_step):
+        output_layer.require_same_outputs(run.task, options.model_files)
     if not options.do_train:
         reporting.write_eval_options(options)
         reporting.log_data(run.task, run.examples, {}, options.max_seq_length)

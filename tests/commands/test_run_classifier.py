@@ -21,6 +21,7 @@ from official_bert.runs import checkpoints
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.pretrained import ModelFiles
 from official_bert.tasks import task
+from official_bert.tasks.classification import ClassificationTask
 from official_bert.tasks.regression import RegressionTask
 from official_bert.tokenization import Tokenizer
 from official_bert.training import evaluate, loop, output_layer
@@ -285,6 +286,32 @@ def test_output_layer_is_loaded_only_for_the_same_labels(
     flags["num_train_epochs"] = 0.2
     run(folder, f"labels{labels}", do_train=True, **flags)
     assert len(re.findall(message, caplog.text)) == (not is_same)
+    if not is_same:
+        with pytest.raises(InputError, match=r"labels 1, 0, .* for 0, 1\."):
+            run(folder, "evaluated", do_eval=True, init_checkpoint=checkpoint)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ("NO Yes", ""),
+        ("yes no", "labels yes, no, .* for no, yes. Use predict"),
+        ("LABEL_0 LABEL_1", "LABEL_1, .* for no, yes. They are compared"),
+    ],
+)
+def test_model_of_other_labels_is_not_evaluated_silently(
+    tmp_path, caplog, labels, message
+):
+    described = {"kind": "text", "labels": labels.split()}
+    (tmp_path / "task.json").write_text(json.dumps(described))
+    model_files = ModelFiles("", "", f"{tmp_path}/model.ckpt-1", True)
+    classifier = ClassificationTask(labels=("no", "yes"))
+    try:
+        output_layer.require_same_outputs(classifier, model_files)
+        found = caplog.text
+    except InputError as error:
+        found = str(error)
+    assert re.search(message, found) if message else not found
 
 
 SCALED, RAW = {"target_mean": 5.0, "target_deviation": 3.0}, {}
@@ -305,6 +332,9 @@ def test_output_layer_is_loaded_only_for_targets_in_the_same_unit(
     is_other = trained not in (task_scale, CLASSIFIER)
     left_out = output_layer.weights_to_initialize(regression, model_files)
     assert bool(left_out) == is_other
+    if is_other:
+        with pytest.raises(InputError, match="differently scaled targets"):
+            output_layer.require_same_outputs(regression, model_files)
     assert ("differently scaled targets" in caplog.text) == is_other
 
 
