@@ -1,6 +1,7 @@
 """The exception for invalid input, parts of messages, broken output pipes."""
 
 import contextlib
+import errno
 import importlib.util
 import numbers
 import os
@@ -40,18 +41,22 @@ EXTRAS = {
 
 
 @contextlib.contextmanager
-def suppress_broken_pipe() -> Iterator[None]:
-    """Ends the block silently if the reader of standard output has ended.
+def suppress_broken_pipe(name: str = "stdout", *others: int) -> Iterator[None]:
+    """Ends the block silently if the reader of a standard stream has ended.
 
-    Such a reader is `head`. For commands whose only purpose is this output.
+    Such a reader is `head`. For blocks that only write, `others` may be `EIO`,
+    the error number if the terminal was closed.
     """
+    stream = getattr(sys, name)
     try:
         yield
-        if sys.stdout:  # None if it is closed.
-            sys.stdout.flush()
-    except BrokenPipeError:
+        if stream:  # None if it is closed.
+            stream.flush()
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, *others):
+            raise
         # Otherwise, Python prints an error when it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 class InputError(ValueError):

@@ -24,6 +24,8 @@ def start(*arguments: str, **others: Any) -> subprocess.Popen[bytes]:
     """
     paths = filter(None, (_ROOT, os.environ.get("PYTHONPATH")))
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    if arguments[0] == "-m":  # A random.py in this directory hides nothing.
+        env["PYTHONSAFEPATH"] = "1"
     return subprocess.Popen([sys.executable, *arguments], env=env, **others)
 
 

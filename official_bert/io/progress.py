@@ -1,6 +1,8 @@
 """Progress bars, which show progress, speed and remaining time."""
 
+import errno
 import io
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -8,6 +10,7 @@ from typing import Any
 import tqdm
 from absl import logging
 
+from official_bert.errors import suppress_broken_pipe
 from official_bert.io import files
 
 
@@ -20,10 +23,12 @@ def bar(
     seconds, so that logs stay short. Without `iterable`, call `update`.
     `others` are arguments of `tqdm.tqdm`.
     """
+    if sys.stderr is None:  # In programs without a console.
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     is_terminal = sys.stderr.isatty()
     # Otherwise, a log line would continue the line of a bar.
     logging.get_absl_handler().python_handler.stream = _Stderr()
-    return tqdm.tqdm(
+    return _Bar(
         iterable,
         desc=description,
         dynamic_ncols=is_terminal,
@@ -32,6 +37,17 @@ def bar(
         file=sys.stderr,
         **others,
     )
+
+
+class _Bar(tqdm.tqdm):
+    """A bar that disappears if nobody reads standard error any more.
+
+    For example, Ctrl-C also ends `tee`, before training has saved.
+    """
+
+    def display(self, *arguments: Any, **named: Any) -> None:
+        with suppress_broken_pipe("stderr", errno.EIO):
+            super().display(*arguments, **named)
 
 
 class _Stderr(io.TextIOBase):

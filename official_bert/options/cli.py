@@ -13,6 +13,7 @@ import dataclasses
 import difflib
 import errno
 import gc
+import io
 import logging as stdlib_logging
 import os
 import re
@@ -75,6 +76,7 @@ def run(
     An `InputError` ends the process with its message and status 1, Ctrl-C with
     status 130.
     """
+    _complete_streams()
     # TensorFlow reads this variable when it is imported. By default, it
     # disables oneDNN on processors without AVX-512 VNNI, although oneDNN is
     # faster there too.
@@ -99,6 +101,19 @@ def run(
         lambda argv: _call(main, options_class, argv),
         flags_parser=lambda argv: _parse(options_class, argv),
     )
+
+
+def _complete_streams() -> None:
+    """Prepares standard output and standard error for all messages."""
+    # Messages may contain letters that the encoding of the user lacks.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    # Python sets closed streams to None. The next file that is opened would get
+    # the number of the stream, and the messages that C++ code writes to it.
+    for number, stream in enumerate((sys.stdin, sys.stdout, sys.stderr)):
+        if stream is None:
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
 
 
 def global_flags() -> list[str]:
@@ -289,7 +304,7 @@ def _messages_discarded() -> Iterator[None]:
     another value is given. Within the block, Keras does not import
     `_UNUSED_BY_KERAS`.
     """
-    if os.environ.get(_LOG_LEVEL) != _FATAL_ONLY:
+    if os.environ.get(_LOG_LEVEL) != _FATAL_ONLY or sys.stderr is None:
         yield
         return
     sys.stderr.flush()

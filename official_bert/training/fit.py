@@ -77,7 +77,7 @@ def run_context(options: TrainingOptions) -> Iterator[None]:
 def fit(run: TrainingRun) -> int:
     """Trains from the newest checkpoint, or from the start of the run.
 
-    Returns the last step. Raises `SystemExit` on SIGINT and SIGTERM, after
+    Returns the last step. Raises `SystemExit` on a signal to stop, after
     saving a checkpoint, and `InputError` if training diverges, or if changed
     options would have no effect because no step is left.
     """

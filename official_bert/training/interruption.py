@@ -1,4 +1,4 @@
-"""SIGINT (Ctrl-C) and SIGTERM: finish the step, save, exit."""
+"""SIGINT (Ctrl-C), SIGTERM, SIGHUP: finish the step, save, exit."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ class ReceivedSignal:
 
 @contextlib.contextmanager
 def watched() -> Iterator[ReceivedSignal]:
-    """Records SIGINT and SIGTERM; a later Ctrl-C kills the process.
+    """Records the first signal; a later Ctrl-C kills the process.
 
     Python runs signal handlers between two bytecodes, and a training step (or
     the inner loop of `--iterations_per_loop`) is one bytecode. So a first
@@ -26,12 +26,12 @@ def watched() -> Iterator[ReceivedSignal]:
     middle of a step. A second SIGTERM has no effect, because `timeout` and some
     schedulers send it twice.
 
-    A signal that is already ignored stays ignored, such as SIGINT in background
-    commands of shells. Only the main thread can handle signals, so in other
-    threads, none are recorded.
+    SIGHUP is sent if the terminal is closed. A signal that is already ignored
+    stays ignored, such as SIGINT in background commands of shells. Only the
+    main thread can handle signals, so in other threads, none are recorded.
     """
     received = ReceivedSignal()
-    numbers = (signal.SIGINT, signal.SIGTERM)
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     used = [n for n in numbers if signal.getsignal(n) != signal.SIG_IGN]
 
     def record(number: int, _: Any) -> None:
@@ -45,7 +45,8 @@ def watched() -> Iterator[ReceivedSignal]:
             message += f" Press Ctrl-C{again} to stop now, without saving."
         # Not through `sys.stderr`: the signal may have interrupted a write to
         # it, and a second one inside the first is an error.
-        os.write(2, f"\n{message}\n".encode())
+        with contextlib.suppress(OSError):  # Ctrl-C ends its reader, too.
+            os.write(2, f"\n{message}\n".encode())
 
     with signals.temporary_handler(record, *used):
         yield received

@@ -86,9 +86,9 @@ def train(
 ) -> None:
     """Trains on batches from the starting point to the last step.
 
-    Evaluations follow checkpoints and can end training early. On SIGINT and
-    SIGTERM, saves a checkpoint and raises `SystemExit`. Raises `InputError`
-    if the loss or the gradient is not finite.
+    Evaluations follow checkpoints and can end training early. On a signal to
+    stop, saves a checkpoint and raises `SystemExit`. Raises `InputError` if the
+    loss or the gradient is not finite.
     """
     options, strategy = trainer.options, trainer.strategy
     intervals = [options.save_checkpoints_steps]

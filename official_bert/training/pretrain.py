@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import dataclasses
+import errno
 import functools
 import math
 import os
@@ -16,7 +17,7 @@ import tensorflow as tf
 from absl import logging
 
 from official_bert.config import MAX_PADDING, BertConfig
-from official_bert.errors import InputError
+from official_bert.errors import InputError, suppress_broken_pipe
 from official_bert.inputs import datasets, record_tokenizer, records, schemas
 from official_bert.inputs.records import RecordFiles
 from official_bert.io import files, progress
@@ -346,6 +347,7 @@ def _write_results(run: PretrainingRun, results: dict[str, Any]) -> None:
             )
 
 
+@suppress_broken_pipe("stdout", errno.EIO)
 def _print_next_command(options: RunPretraining) -> None:
     model = f"--model={shlex.quote(options.output_dir)}"
     if not options.run_directory.has(file_names.VOCAB):

@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import errno
 import os
 import shlex
 import unicodedata
@@ -13,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from official_bert.errors import bullet_list, listed
+from official_bert.errors import bullet_list, listed, suppress_broken_pipe
 from official_bert.io import files
 from official_bert.io.rows import to_bit, to_number
 from official_bert.options import FinetuningOptions, RunClassifier
@@ -223,6 +224,7 @@ def warn_unless_better(
     )
 
 
+@suppress_broken_pipe("stdout", errno.EIO)
 def print_metrics(
     title: str,
     metrics: Mapping[str, Any],
@@ -308,6 +310,7 @@ def numbers(results: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+@suppress_broken_pipe("stdout", errno.EIO)
 def print_next_command(task: Task, options: FinetuningOptions) -> None:
     """Prints the files of the run and, after training, the next command."""
     has_files = options.do_train or options.do_predict

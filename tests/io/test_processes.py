@@ -1,6 +1,7 @@
 import os
 import signal
 import subprocess
+import sys
 import threading
 
 import pytest
@@ -41,3 +42,12 @@ def test_status_of_a_process_is_returned():
     assert processes.wait(processes.start("-c", "exit(3)")) == 3
     code = "import os; os.kill(os.getpid(), 9)"
     assert processes.wait(processes.start("-c", code)) == -signal.SIGKILL
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="needs PYTHONSAFEPATH")
+def test_files_of_the_user_do_not_hide_modules(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "random.py").write_text("raise RuntimeError")
+    arguments = ("-m", "official_bert", "run_classifier", "--help")
+    command = processes.start(*arguments, stdout=subprocess.DEVNULL)
+    assert processes.wait(command) == 0

@@ -205,12 +205,14 @@ def run(tmp_path_factory):
     path = tmp_path_factory.mktemp("command") / "bake.py"
     path.write_text(textwrap.dedent(COMMAND).lstrip())
 
-    def run_command(*arguments, **environment):
+    def run_command(*arguments, preexec_fn=None, **environment):
         env = {**os.environ, "PYTHONPATH": str(ROOT)}
         for name in ("TF_ENABLE_ONEDNN_OPTS", "TF_CPP_MIN_LOG_LEVEL"):
             env.pop(name, None)
         env |= {"KERAS_BACKEND": "jax", **environment}
-        done = run_python(path, *arguments, status=None, env=env)
+        done = run_python(
+            path, *arguments, status=None, env=env, preexec_fn=preexec_fn
+        )
         return done.returncode, done.stdout, done.stderr
 
     return run_command
@@ -221,6 +223,13 @@ def test_command_calls_main_with_onednn_on_unless_the_user_set_it(run):
     for variables, value in [({}, "1"), ({"TF_ENABLE_ONEDNN_OPTS": "0"}, "0")]:
         status, output, _ = run("--flour=rye", "--nodo_train", **variables)
         assert (status, output) == (0, f"Baking({fields}) {value}\n")
+
+
+def test_closed_stderr_and_letters_of_other_encodings_are_no_errors(run):
+    status, output, _ = run("--flour=rye", preexec_fn=lambda: os.close(2))
+    assert (status, output[:19]) == (0, "Baking(flour='rye',")
+    status, output, _ = run("--flour=Mähl", PYTHONIOENCODING="ascii")
+    assert (status, output[:23]) == (0, r"Baking(flour='M\xe4hl',")
 
 
 @pytest.mark.parametrize(

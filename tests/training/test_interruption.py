@@ -48,7 +48,28 @@ print(received.signal)
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+# Ctrl-C in `command 2>&1 | tee log` also ends `tee`.
+WITHOUT_READER = """
+import os, signal
+from official_bert.io import progress
+from official_bert.training import interruption
+
+reader, writer = os.pipe()
+os.close(reader)
+os.dup2(writer, 2)
+with (
+    interruption.watched() as received,
+    progress.bar(description="Training", total=2) as bar,
+):
+    signal.raise_signal(signal.SIGINT)
+    bar.refresh()
+print(received.signal)
+"""
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+)
 def test_first_signal_is_recorded_and_handlers_are_restored(number):
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     with interruption.watched() as received:
@@ -66,6 +87,10 @@ def test_signal_during_a_write_to_stderr_is_reported_without_an_error():
     assert done.stdout == "SIGTERM\n"
     for text in ("a progress bar\n", "SIGTERM: saving and stopping"):
         assert text in done.stderr
+
+
+def test_signal_that_also_ends_the_reader_of_stderr_is_no_error():
+    assert run_python("-c", WITHOUT_READER).stdout == "SIGINT\n"
 
 
 def test_ignored_signals_stay_ignored():

@@ -1,5 +1,7 @@
 import math
+import os
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -285,3 +287,13 @@ def test_baseline_is_the_mean_or_the_labels_of_at_least_half():
     assert "at least half of the training data" in task.baseline_name
     found = task.baseline(texts(("a",), ("a", "b"), ()), texts(("a",), ("b",)))
     assert found["exact_match"] == 0.5  # Always {a}.
+
+
+@pytest.mark.parametrize("open_pair", [os.pipe, os.openpty])
+def test_metrics_need_nobody_to_read_them(open_pair, monkeypatch):
+    reader, writer = open_pair()
+    os.close(reader)
+    with open(writer, "w") as output:
+        monkeypatch.setattr(sys, "stdout", output)
+        for _ in range(2):
+            reporting.print_metrics("dev", {"accuracy": 1.0})
