@@ -24,6 +24,9 @@ _MAX_LAYERS = 256
 # Models may round `vocab_size` up to a multiple of at most this number.
 MAX_PADDING = 256
 
+# Keys of the `config.json` of transformers, in which "gelu" is "gelu_erf".
+_OF_TRANSFORMERS = {"architectures", "model_type", "transformers_version"}
+
 # The empty name, None and "linear" all mean the identity.
 ACTIVATIONS = ("", "linear", "relu", "gelu", "tanh", "gelu_erf")
 
@@ -77,8 +80,8 @@ class BertConfig:
     def from_json_file(cls, json_file: str | os.PathLike[str]) -> "BertConfig":
         """Reads and checks a `bert_config.json`.
 
-        Raises `InputError` if the file is missing, is not a JSON object, or has
-        invalid values.
+        Raises `InputError` if the file is missing, is not a JSON object, has
+        invalid values, or is a config of transformers.
         """
         json_file = os.fspath(json_file)
         try:
@@ -90,6 +93,15 @@ class BertConfig:
                 f"{json_file} is a vocabulary, not a config. Are the two files "
                 "swapped?"
             ) from error
+        # Files with the original name are read as in the original.
+        is_original = os.path.basename(json_file) == "bert_config.json"
+        if not is_original and _OF_TRANSFORMERS & vars(config).keys():
+            raise InputError(
+                f"{json_file} is a config of transformers, in which `gelu` is "
+                "another function. Use --model, or `from_pretrained`, with its "
+                "directory. To change the config, first convert the model with "
+                "convert_checkpoint.py --to=tf1."
+            )
         config.validate(f"{json_file}: ")
         return config
 

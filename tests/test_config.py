@@ -49,6 +49,16 @@ def test_file_survives_reading_and_writing_if_it_is_valid(tmp_path):
         BertConfig.from_json_file(str(path))
 
 
+def test_config_of_transformers_is_an_error_unless_it_has_our_name(tmp_path):
+    content = {**UNKNOWN, "hidden_act": "gelu", "model_type": "bert"}
+    for name in ("config.json", "bert_config.json"):
+        (tmp_path / name).write_text(json.dumps(content))
+    with pytest.raises(InputError, match=r"/config\.json is a config of tran"):
+        BertConfig.from_json_file(tmp_path / "config.json")
+    config = BertConfig.from_json_file(tmp_path / "bert_config.json")
+    assert config.hidden_act == "gelu"
+
+
 def test_is_left_to_right_is_written_only_if_true():
     config = BertConfig(vocab_size=9, is_left_to_right=True)
     assert '"is_left_to_right": true' in config.to_json_string()

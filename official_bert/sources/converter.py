@@ -48,9 +48,6 @@ _CARD = "README.md"  # The model card of the Hugging Face Hub.
 # The weights with a row or a value for each token.
 _PER_TOKEN = ("bert/embeddings/word_embeddings", "cls/predictions/output_bias")
 
-# Files that PEFT adds to a model.
-_OF_OTHERS = re.compile(r"adapter_.+")
-
 
 def open_model(options: ConvertCheckpoint) -> Model:
     """Opens the model to convert; its weights are read on demand.
@@ -58,12 +55,6 @@ def open_model(options: ConvertCheckpoint) -> Model:
     Raises `InputError` if it is damaged, or not a model of the original BERT.
     """
     arrays, description = loading.read(options.source, options.bert_config_file)
-    names = filter(_OF_OTHERS.fullmatch, files.list_directory(options.input))
-    if others := list(names):
-        logging.warning(
-            f"{options.input}: {', '.join(others)} are not converted. They "
-            "change the model, so the converted one gives other results"
-        )
     model = match(arrays, description, head=options.head, skip=options.skip)
     if options.head and description.task:
         raise options.error(

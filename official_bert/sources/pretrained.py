@@ -401,17 +401,26 @@ def _download(model: str, patterns: tuple[str, ...], commit: str = "") -> str:
             revision=commit or revision or None,
             allow_patterns=list(patterns),
         )
-        if not commit:
-            _require_weights(name, directory)
-        return directory
-    except (OSError, errors.HTTPError, errors.XetDownloadError) as error:
+    # The client raises the others for proxies that it does not support.
+    except (
+        *(OSError, ImportError, ValueError),
+        *(errors.HTTPError, errors.XetDownloadError),
+    ) as error:
         problem = _download_problem(error, revision, archive)
         raise InputError(f"{name} {problem}") from error
+    if not commit:
+        _require_weights(name, directory)
+    return directory
 
 
 def _download_problem(error: Exception, revision: str, archive: str) -> str:
     from huggingface_hub import errors
 
+    if isinstance(error, errors.HFValidationError):
+        return (
+            "is neither a directory nor a valid name on the Hugging Face Hub: "
+            f"{first_line(error)}"
+        )
     if isinstance(error, errors.RevisionNotFoundError):
         return f"has no revision {revision}."
     if isinstance(error, errors.GatedRepoError):
@@ -429,8 +438,8 @@ def _download_problem(error: Exception, revision: str, archive: str) -> str:
     if archive:
         local = f"unpack {_ARCHIVES}{archive}.zip, and pass the directory"
     return (
-        "cannot be downloaded. Check the connection, HF_ENDPOINT and "
-        f"HF_HUB_OFFLINE, or {local}. Received: "
+        "cannot be downloaded. Check the connection, HF_ENDPOINT, "
+        f"HF_HUB_OFFLINE and proxies (ALL_PROXY), or {local}. Received: "
         f"{first_line(error).removeprefix('Got: ')}"
     )
 

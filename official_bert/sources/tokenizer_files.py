@@ -17,6 +17,7 @@ from absl import logging
 from official_bert.errors import InputError, quoted
 from official_bert.io import files, json_files
 from official_bert.io.json_files import JsonObject
+from official_bert.io.tsv import log_once
 from official_bert.runs import file_names
 from official_bert.tokenization.settings import AddedToken, TokenizerSettings
 from official_bert.tokenization.vocab import SPECIAL_TOKENS
@@ -79,6 +80,25 @@ _FLAGS = {"single_word", "lstrip", "rstrip", "normalized", "special"}
 # These classes do what `tokenizer.json` says.
 _ANY_CLASS = ("PreTrainedTokenizerFast", "TokenizersBackend")
 
+# BERT's sequences of two texts in `tokenizer.json`: [CLS] A [SEP] B [SEP].
+_PAIR = [
+    {kind: {"id": name, "type_id": segment}}
+    for kind, name, segment in (
+        ("SpecialToken", "[CLS]", 0),
+        ("Sequence", "A", 0),
+        ("SpecialToken", "[SEP]", 0),
+        ("Sequence", "B", 1),
+        ("SpecialToken", "[SEP]", 1),
+    )
+]
+
+# In transformers 5, the tokenizers of these classes return no segments, unless
+# `model_input_names` has them.
+_WITHOUT_SEGMENTS = (
+    *_ANY_CLASS,
+    *("DistilBertTokenizer", "DistilBertTokenizerFast"),
+)
+
 
 def read(directory: str) -> TokenizerSettings:
     """Returns the settings in the files of a directory, or the defaults.
@@ -94,13 +114,14 @@ def read_with_vocab(directory: str) -> tuple[str | None, TokenizerSettings]:
 
     The vocabulary is `vocab.txt`, or the same text from `tokenizer.json`, with
     the added tokens at the end; None if there is neither file. Raises
-    `InputError` as `read` does, and if ids have gaps.
+    `InputError` as `read` does, if ids have gaps, and if the files differ.
     """
     settings, ids = _read(directory)
     path = os.path.join(directory, file_names.VOCAB)
     fast = json_files.load(directory, FAST)
     if files.exists(path):
         text = files.read_text(path)
+        _require_same_tokens(path, text, fast)
     elif fast.content:
         text = "\n".join([*_learned_tokens(fast), ""])
     else:
@@ -198,7 +219,9 @@ def _read(directory: str) -> tuple[TokenizerSettings, dict[str, int]]:
     if not config.content.get("tokenizer_class"):
         named = json_files.load(directory, "config.json")
     class_name = named.content.get("tokenizer_class")
-    if not (fast.content and class_name in _ANY_CLASS):
+    if fast.content and class_name in _ANY_CLASS:
+        _require_sequences(fast)
+    else:
         require_values(named, _CLASS)
     require_values(config, _FIXED)
     require_values(special, _FIXED)
@@ -214,7 +237,13 @@ def _read(directory: str) -> tuple[TokenizerSettings, dict[str, int]]:
         lower = True  # The default of transformers.
     if config.content.get("truncation_side") == "left":
         text = "`truncation_side` is left, but texts are truncated at their end"
-        logging.log_first_n(logging.WARNING, f"{config.path}: {text}", 1)
+        log_once(logging.WARNING, f"{config.path}: {text}")
+    inputs = config.get("model_input_names", tuple[str, ...] | None)
+    if inputs is None and class_name not in _WITHOUT_SEGMENTS:
+        inputs = ("token_type_ids",)
+    if "token_type_ids" not in (inputs or ()):
+        text = "the second text of a pair has the segment 0 in transformers"
+        log_once(logging.WARNING, f"{config.path}: {text}, and 1 here")
     entries = _described_tokens(directory, config, fast, special)
     kept = config.get(_KEPT, tuple[str, ...] | None) or ()
     tokens, ids = _added_tokens(entries, directory, kept)
@@ -223,6 +252,19 @@ def _read(directory: str) -> tuple[TokenizerSettings, dict[str, int]]:
         lower, strips, has_chinese_words is not False, tokens, limit
     )
     return settings, ids
+
+
+def _require_sequences(fast: JsonObject) -> None:
+    """Raises `InputError` unless [CLS] and [SEP] are added as in BERT."""
+    content = fast.nested("post_processor").content
+    sequences = [content.get("single"), content.get("pair")]
+    is_bert = content.get("type") == "BertProcessing"
+    if not is_bert and sequences != [_PAIR[:3], _PAIR]:
+        raise InputError(
+            f"{fast.path}: `post_processor` must add [CLS] and [SEP] as BERT's "
+            f"tokenizer does. Received: {quoted(content)}. Other tokenizers "
+            "are not supported. Choose another model."
+        )
 
 
 def _described_tokens(
@@ -266,6 +308,23 @@ def _added_tokens(
         tokens[name] = AddedToken(name, **flags)
     names = tokens.keys() - _OF_BERT.difference(kept)
     return tuple(tokens[name] for name in sorted(names)), ids
+
+
+def _require_same_tokens(path: str, vocab: str, fast: JsonObject) -> None:
+    """Raises `InputError` if `vocab.txt` and `tokenizer.json` differ.
+
+    After a change of one file, transformers reads `tokenizer.json`.
+    """
+    lines = tokens_of(vocab)
+    tokens = fast.nested("model").get("vocab", dict | None) or {}
+    for token, number in tokens.items():
+        is_line = type(number) is int and 0 <= number < len(lines)
+        if is_line and lines[number] != token.strip():
+            raise InputError(
+                f"{path}:{number + 1}: must be {token!r}, as in {fast.path}. "
+                f"Received: {lines[number]!r}. Remove the file that is not the "
+                "model's. (transformers reads tokenizer.json.)"
+            )
 
 
 def _learned_tokens(fast: JsonObject) -> list[str]:

@@ -285,12 +285,18 @@ def test_model_list_shows_all_released_models(capsys):
         ("model.weights.h5", "model.weights.h5 is a Keras file"),
         ("export/1", "^export/1 is a SavedModel.* Pass the run directory"),
         ("export", "^export/1 is a SavedModel"),
+        ("optimum", "optimum/openvino_model.bin was written by Optimum"),
+        ("a/b--c", "a/b--c is neither a directory nor a valid name .*Cannot"),
     ],
 )
 def test_unknown_name_or_a_file_is_an_error(model, message):
     pathlib.Path("export/1").mkdir(parents=True)
     pathlib.Path("export/1/saved_model.pb").touch()
-    for name in ("bert_model.ckpt.index", "model.keras", "model.weights.h5"):
+    pathlib.Path("optimum").mkdir()
+    for name in (
+        *("bert_model.ckpt.index", "model.keras", "model.weights.h5"),
+        *("optimum/openvino_model.bin", "optimum/openvino_model.xml"),
+    ):
         pathlib.Path(name).touch()
     with pytest.raises(InputError, match=message):
         pretrained.find(model)

@@ -11,7 +11,7 @@ import pytest
 import tokenizers
 from support import SPECIAL, write_vocab
 from support.run_outputs import read_json
-from tokenizers import models, normalizers, pre_tokenizers
+from tokenizers import models, normalizers, pre_tokenizers, processors
 
 from official_bert.errors import InputError
 from official_bert.sources import pretrained, tokenizer_files
@@ -56,9 +56,11 @@ def write_fast(folder, lower, strips, has_chinese_words, added):
         lowercase=lower,
     )
     oracle.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    separator, first = ((t, ids[t]) for t in ("[SEP]", "[CLS]"))
+    oracle.post_processor = processors.BertProcessing(separator, first)
     oracle.add_tokens(added)
     oracle.save(str(folder / "tokenizer.json"))
-    return lambda text: oracle.encode(text).ids
+    return lambda text: oracle.encode(text, add_special_tokens=False).ids
 
 
 @pytest.mark.parametrize("lower", [True, False])
@@ -235,10 +237,63 @@ def test_tokenizer_json_of_another_tokenizer_is_an_error(folder, name, value):
         tokenizer_files.read(str(folder))
 
 
-def test_truncation_at_the_start_is_a_warning(folder, caplog):
-    add_file(folder, "tokenizer_config", truncation_side="left")
+def test_files_with_different_vocabularies_are_an_error(folder):
+    write_fast(folder, True, None, True, [])
+    write_vocab(folder, VOCAB)
+    assert tokenizer_files.read_with_vocab(str(folder))[0].split() == VOCAB
+    write_vocab(folder, [*VOCAB[:-1], "edited"])
+    message = r"/vocab\.txt:36: must be 'B', as in .*json\. Received: 'edited'"
+    with pytest.raises(InputError, match=message):
+        tokenizer_files.read_with_vocab(str(folder))
+
+
+def templates(single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1"):
+    special = [(token, VOCAB.index(token)) for token in ("[CLS]", "[SEP]")]
+    return processors.TemplateProcessing(single, pair, special)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        templates(single="$A [SEP]"),
+        templates(pair="[CLS] $A [SEP] $B [SEP]"),
+    ],
+)
+def test_tokenizer_json_with_other_sequences_is_an_error(folder, value):
+    write_fast(folder, True, None, True, [])
+    path = str(folder / "tokenizer.json")
+    oracle = tokenizers.Tokenizer.from_file(path)
+    oracle.post_processor = templates()
+    oracle.save(path)
+    add_file(folder, "tokenizer_config", tokenizer_class="TokenizersBackend")
     tokenizer_files.read(str(folder))
-    assert "config.json: `truncation_side` is left" in caplog.text
+    oracle.post_processor = value
+    oracle.save(path)
+    with pytest.raises(InputError, match=r"json: `post_processor` must add"):
+        tokenizer_files.read(str(folder))
+    # The class has its own.
+    add_file(folder, "tokenizer_config", tokenizer_class="BertTokenizer")
+    tokenizer_files.read(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"truncation_side": "left"}, "`truncation_side` is left"),
+        ({"model_input_names": ["input_ids"]}, "has the segment 0 in"),
+        ({"tokenizer_class": "DistilBertTokenizer"}, "has the segment 0 in"),
+    ],
+)
+def test_other_features_in_transformers_are_a_warning(
+    folder, caplog, config, message
+):
+    add_file(folder, "tokenizer_config", tokenizer_class="BertTokenizer")
+    tokenizer_files.read(str(folder))
+    assert not caplog.text
+    add_file(folder, "tokenizer_config", **config)
+    tokenizer_files.read(str(folder))
+    assert message in caplog.text
 
 
 def test_added_token_that_the_vocabulary_lacks_is_an_error(folder):

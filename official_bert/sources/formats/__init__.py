@@ -198,6 +198,12 @@ def require_readable(path: str) -> None:
             "transformers model or a TF1 checkpoint. In Python, Keras loads "
             "the file, after `from official_bert import Bert`."
         )
+    if os.path.basename(path).startswith("openvino_model."):
+        raise InputError(
+            f"{path} was written by Optimum, and is not supported. Pass the "
+            "model that it was exported from; convert_checkpoint.py "
+            "--to=openvino writes it for OpenVINO."
+        )
     if reason := _UNSUPPORTED.get(os.path.splitext(path)[1]):
         raise InputError(
             f"{path} is {reason}, and is not supported. If you trust it, load "

@@ -105,8 +105,8 @@ def test_files_of_other_versions_are_converted(tmp_path, head, capsys):
         decoder = "cls.predictions.decoder"
         stored[f"{decoder}.weight"] = stored[WORDS].copy()
         stored[f"{decoder}.bias"] = stored.pop("cls.predictions.bias")
-        # Of PyTorch's DataParallel.
-        names |= {"bert.": "module.bert.", "cls.": "module.cls."}
+        prefix = "model._orig_mod.module."  # torch.compile, DataParallel.
+        names |= {"bert.": f"{prefix}bert.", "cls.": f"{prefix}cls."}
     for new, old in names.items():
         stored = {n.replace(new, old): a for n, a in stored.items()}
     (folder / "model.safetensors").unlink()

@@ -4,6 +4,7 @@ Names follow from TF1 names by a few rules. Kernels are transposed, as PyTorch's
 dense layers store them.
 """
 
+import fnmatch
 import os
 import shutil
 from collections.abc import Iterable
@@ -49,11 +50,12 @@ NAMES = Names(
     ignored=r"^bert\.embeddings\.(position_ids|token_type_ids)$",
 )
 
-# Removes the prefix of PyTorch's DataParallel, adds `bert.`, which names of a
-# `BertModel` lack, and replaces gamma and beta, which early conversions kept.
+# Removes the prefixes of PyTorch's DataParallel, of `torch.compile` and of a
+# model in an attribute `model`; adds `bert.`, which names of a `BertModel`
+# lack; and replaces gamma and beta, which early conversions kept.
 _CURRENT = Names(
     [
-        (r"^module\.", ""),
+        (r"^((module|_orig_mod|model)\.)+", ""),
         (r"^(?=embeddings\.|encoder\.|pooler\.)", "bert."),
         (r"\bLayerNorm\.gamma$", "LayerNorm.weight"),
         (r"\bLayerNorm\.beta$", "LayerNorm.bias"),
@@ -71,6 +73,12 @@ def open_arrays(directory: str, config: BertConfig | None = None) -> Arrays:
     Raises `InputError` if a file is missing or damaged.
     """
     opened: dict[str, tuple[Any, str]] = {}
+    names = files.list_directory(directory)
+    if adapters := fnmatch.filter(names, "adapter_*"):
+        logging.warning(
+            f"{directory}: {', '.join(adapters)} are not used. In transformers,"
+            " they change the model. Merge them there: merge_and_unload()"
+        )
     for file_name in _weight_files(directory):
         path = os.path.join(directory, file_name)
         try:
