@@ -130,7 +130,9 @@ def our_functions(directory: str, precision: str) -> Functions:
         "text_ids": tf.TensorSpec((BATCH_SIZE, 2), tf.int32),
         "label_ids": tf.TensorSpec((BATCH_SIZE, 1), tf.float32),
     }
-    _, step = training_step(model, objective, input_signature=[signature])
+    _, step = training_step(
+        model, objective, removes_padding=True, input_signature=[signature]
+    )
     evaluate = tf.function(
         lambda batch: objective.loss_sums(model, batch, False)["loss"]
     )

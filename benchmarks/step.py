@@ -142,7 +142,11 @@ def make_batch(cell: Cell) -> dict[str, Any]:
 
 
 def training_step(
-    model: Any, objective: Objective, remat: bool = False, **options: Any
+    model: Any,
+    objective: Objective,
+    remat: bool = False,
+    removes_padding: bool = False,
+    **options: Any,
 ) -> tuple[AdamWeightDecay, Any]:
     """Returns an optimizer, and the compiled step as a function of batches.
 
@@ -152,7 +156,12 @@ def training_step(
     weights = getattr(model, "learning_variables", model.trainable_variables)
     optimizer = AdamWeightDecay(weights, LinearWarmupDecay(1e-4, 1000, 10))
     step = TrainingStep(
-        model, objective, optimizer, seed=1, recomputes_layers=remat
+        model,
+        objective,
+        optimizer,
+        seed=1,
+        recomputes_layers=remat,
+        removes_padding=removes_padding,
     )
     return optimizer, tf.function(step.run, **options)
 

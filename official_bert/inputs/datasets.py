@@ -80,6 +80,7 @@ def finetuning_batches(
     seed: int,
     num_examples: int,
     pad_to: str = "max",
+    trims: bool = False,
     start: int = 0,
 ) -> tf.data.Dataset:
     """Returns the batches of a run, {name: Tensor [B, length]}.
@@ -95,16 +96,27 @@ def finetuning_batches(
         pad_to: `max` keeps the length of the records. `bucket` groups examples
             of similar length and cuts each batch to the next of a few lengths;
             batches come in random order. Both use the same examples.
+        trims: Whether `max` also cuts each batch to the next of these lengths.
         start: Number of examples to skip because an earlier run used them. With
             `bucket`, if that run had another batch size, part of its last pool
             of examples is repeated.
     """
     schema = data.schema
+
+    @without_autograph
+    def trimmed(batch: dict[str, Any]) -> dict[str, Any]:
+        length = tf.reduce_max(_padded_lengths(schema, batch))
+        return {
+            name: value[..., :length] if schema[name].is_sequence else value
+            for name, value in batch.items()
+        }
+
     serialized = tf.data.TFRecordDataset(list(data.names)).repeat()
     serialized = serialized.shuffle(_FINETUNING_SHUFFLE_BUFFER, seed=seed)
     if pad_to == "max":
         remaining = serialized.take(num_examples).skip(start)
-        return _parsed(remaining, schema, batch_size)
+        batches = _parsed(remaining, schema, batch_size)
+        return _prefetched(batches.map(trimmed)) if trims else batches
     num_batches = math.ceil(num_examples / batch_size)
     serialized = serialized.take(num_batches * batch_size)
     # A pool is at most an epoch, so that few batches contain an example twice.
@@ -116,14 +128,6 @@ def finetuning_batches(
     @without_autograph
     def by_length(number: Any, pool: Any) -> tf.data.Dataset:
         return _batches_by_length(schema, pool, batch_size, (seed, number))
-
-    @without_autograph
-    def trimmed(batch: dict[str, Any]) -> dict[str, Any]:
-        length = tf.reduce_max(_padded_lengths(schema, batch))
-        return {
-            name: value[..., :length] if schema[name].is_sequence else value
-            for name, value in batch.items()
-        }
 
     batches = pools.skip(first_pool).flat_map(by_length)
     return _prefetched(batches.skip(first_batch).map(trimmed))

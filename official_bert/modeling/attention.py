@@ -47,10 +47,11 @@ class SelfAttention(layers.ConfiguredLayer):
         to_tensor: float Tensor [B, T, H], the positions attended to.
         bias: float Tensor [B, 1, 1, T] or [B, 1, F, T] from `attention_bias`,
             added to the attention scores.
+        unpadding: An `Unpadding`, if tensors [B, S, H] are given as [N, H].
 
     Returns:
-        The attended vectors [B, F, H] and the attention probabilities
-        [B, A, F, T], before dropout.
+        The attended vectors, in the shape of `from_tensor`, and the attention
+        probabilities [B, A, F, T], before dropout.
     """
 
     def __init__(self, config: BertConfig, **kwargs: Any) -> None:
@@ -69,13 +70,17 @@ class SelfAttention(layers.ConfiguredLayer):
             layer.build(from_tensor_shape)
 
     def call(
-        self, from_tensor: Any, to_tensor: Any, bias: Any
+        self,
+        from_tensor: Any,
+        to_tensor: Any,
+        bias: Any,
+        unpadding: Any = None,
     ) -> tuple[Any, Any]:
         # Scaling the queries takes D / T of the time of scaling the scores.
         query = self.query(from_tensor) * (1.0 / math.sqrt(self.head_size))
-        query = self._split_heads(query)  # [B, A, F, D]
-        key = self._split_heads(self.key(to_tensor))  # [B, A, T, D]
-        value = self._split_heads(self.value(to_tensor))  # [B, A, T, D]
+        query = self._split_heads(query, unpadding)  # [B, A, F, D]
+        key = self._split_heads(self.key(to_tensor), unpadding)  # [B, A, T, D]
+        value = self._split_heads(self.value(to_tensor), unpadding)
 
         scores = layers.matmul(self, query, ops.transpose(key, (0, 1, 3, 2)))
         # The softmax is computed in float32, also under a 16-bit policy.
@@ -83,10 +88,17 @@ class SelfAttention(layers.ConfiguredLayer):
         probabilities = ops.softmax(scores)  # [B, A, F, T]
         attended = layers.matmul(self, self.dropout(probabilities), value)
         attended = ops.transpose(attended, (0, 2, 1, 3))
-        return ops.reshape(attended, ops.shape(from_tensor)), probabilities
+        batch, length, *_ = ops.shape(attended)
+        size = self.config.hidden_size
+        attended = ops.reshape(attended, (batch, length, size))
+        if len(from_tensor.shape) == 2:
+            attended = unpadding.remove(attended)
+        return attended, probabilities
 
-    def _split_heads(self, x: Any) -> Any:
-        """Reshapes [B, S, H] to [B, A, S, D]."""
+    def _split_heads(self, x: Any, unpadding: Any) -> Any:
+        """Reshapes [B, S, H] or, unpadded, [N, H] to [B, A, S, D]."""
+        if len(x.shape) == 2:
+            x = unpadding.restore(x)
         batch, length, _ = ops.shape(x)
         heads = (self.config.num_attention_heads, self.head_size)
         x = ops.reshape(x, (batch, length, *heads))

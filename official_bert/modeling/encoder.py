@@ -21,6 +21,7 @@ from official_bert.errors import InputError
 from official_bert.modeling import layers
 from official_bert.modeling.attention import SelfAttention, attention_bias
 from official_bert.modeling.layers import Training
+from official_bert.modeling.unpadding import Unpadding
 
 
 @layers.serializable
@@ -84,7 +85,8 @@ class TransformerLayer(layers.ConfiguredLayer):
     Keras passes it on to the nested layers, dropout and `Dense`.
 
     Returns:
-        The outputs [B, F, H] and the attention probabilities [B, A, F, T].
+        The outputs, in the shape of `from_tensor`, and the attention
+        probabilities [B, A, F, T].
     """
 
     def __init__(self, config: BertConfig, **kwargs: Any) -> None:
@@ -124,9 +126,12 @@ class TransformerLayer(layers.ConfiguredLayer):
         from_tensor: Any,
         to_tensor: Any,
         bias: Any,
+        unpadding: Unpadding | None = None,
         training: Training = False,
     ) -> tuple[Any, Any]:
-        attended, probabilities = self.attention(from_tensor, to_tensor, bias)
+        attended, probabilities = self.attention(
+            from_tensor, to_tensor, bias, unpadding
+        )
         attended = self.attention_dropout(self.attention_output(attended))
         x = self.attention_norm(attended + from_tensor)
         inner = self.output_dense(self.intermediate(x))
@@ -144,6 +149,8 @@ class Encoder(layers.ConfiguredLayer):
         last_positions: int Tensor [B, P], the positions that the last layer
             computes; None for all. In a classifier, this saves 7% of the
             operations of BERT-Base, and 40% with two layers.
+        unpadding: If given, all but attention is computed without padding, and
+            the outputs are arbitrary at the removed positions.
 
     Returns:
         The outputs and the attention probabilities of every layer. The
@@ -167,25 +174,32 @@ class Encoder(layers.ConfiguredLayer):
         x: Any,
         bias: Any,
         last_positions: Any = None,
+        unpadding: Unpadding | None = None,
         training: Training = False,
     ) -> tuple[list[Any], list[Any]]:
         recompute = getattr(training, "recompute", None)
+        restore = unpadding.restore if unpadding else lambda x: x
+        x = unpadding.remove(x) if unpadding else x
         outputs, probabilities = [], []
         for layer in self.layers:
             from_tensor = x
             if layer is self.layers[-1] and last_positions is not None:
-                from_tensor = layers.gather_positions(x, last_positions)
+                from_tensor = layers.gather_positions(
+                    restore(x), last_positions
+                )
                 if bias.shape[2] != 1:  # Differs between positions.
                     rows = layers.gather_positions(bias[:, 0], last_positions)
                     bias = ops.expand_dims(rows, 1)
             if recompute:
                 output = recompute(
-                    lambda *xs, layer=layer: layer(*xs, training=training)[0]
+                    lambda *xs, layer=layer: layer(
+                        *xs, unpadding, training=training
+                    )[0]
                 )
                 x, attention = output(from_tensor, x, bias), None
             else:
-                x, attention = layer(from_tensor, x, bias)
-            outputs.append(x)
+                x, attention = layer(from_tensor, x, bias, unpadding)
+            outputs.append(restore(x) if len(x.shape) == 2 else x)
             probabilities.append(attention)
         return outputs, probabilities
 
@@ -311,8 +325,12 @@ class Bert(layers.PretrainedLayer):
             last_positions = ops.concatenate(
                 [pooled_positions, output_positions], axis=1
             )
+        removes_padding = getattr(training, "removes_padding", False)
         outputs, attention_probs = self.encoder(
-            embedding_output, bias, last_positions
+            embedding_output,
+            bias,
+            last_positions,
+            Unpadding.of(input_mask) if removes_padding else None,
         )
         if output_positions is None:
             pooled = layers.gather_positions(outputs[-1], pooled_positions)

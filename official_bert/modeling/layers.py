@@ -36,11 +36,14 @@ class StepContext:
         compile_function: Compiles a function of Tensors; used for gelu.
         recompute: Wraps a Transformer layer, a function of Tensors, so that its
             activations are recomputed in the backward pass, not stored.
+        removes_padding: Whether most layers skip padding, where the outputs are
+            then arbitrary. Shapes depend on the number of tokens.
     """
 
     random_bits: Callable[[int, Any], Any]
     compile_function: Callable[..., Any] | None = None
     recompute: Callable[..., Any] | None = None
+    removes_padding: bool = False
 
     def with_other_masks(self) -> "StepContext":
         """Returns the context of a second part of the batch."""

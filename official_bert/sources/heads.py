@@ -179,3 +179,8 @@ class Head:
     normalize: bool = True
     matryoshka: tuple[int, ...] = ()
     temperature: float = 0.05
+
+    @property
+    def reads_padding(self) -> bool:
+        """Whether the loss depends on padding, as it does in the original."""
+        return self.kind == _QUESTION

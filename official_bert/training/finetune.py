@@ -186,7 +186,15 @@ class FinetuningRun:
                 options.layerwise_lr_decay,
                 model.config.num_hidden_layers,
             ),
+            self._removes_padding,
         )
+
+    @property
+    def _removes_padding(self) -> bool:
+        """Whether training skips padding; XLA and TPUs need static shapes."""
+        if self.options.jit_compile or self.task.head.reads_padding:
+            return False
+        return precision.runs_on_cpu()
 
     def _class_weights(self) -> tuple[float, ...]:
         weights = self.task.class_weights(self.examples["train"])
@@ -208,6 +216,7 @@ class FinetuningRun:
             seed=start.seed,
             num_examples=start.examples_seen_at(num_steps, batch_size),
             pad_to=self.options.pad_to,
+            trims=self._removes_padding,
             start=start.examples_seen,
         )
 

@@ -43,7 +43,8 @@ class Trainer:
     """Everything that a training step needs. Creates the optimizer.
 
     `trained` are the variables to train; all others keep their values.
-    `rate_scales` is {path of a weight: factor of its learning rate}.
+    `rate_scales` is {path of a weight: factor of its learning rate}. For
+    `removes_padding` see `TrainingStep`.
     """
 
     model: Any
@@ -53,6 +54,7 @@ class Trainer:
     options: TrainingOptions
     strategy: tf.distribute.Strategy
     rate_scales: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    removes_padding: bool = False
 
     def __post_init__(self) -> None:
         is_lamb = self.options.optimizer == "lamb"
@@ -182,6 +184,7 @@ class StepRunner:
             loss_scale=trainer.loss_scale,
             recomputes_layers=options.remat,
             compiles_gradients=options.jit_compile and not is_single_replica,
+            removes_padding=trainer.removes_padding,
         )
         is_tpu = options.resolved_strategy == "tpu"
         # XLA and TPUs need static shapes, so each batch length is traced

@@ -23,8 +23,7 @@ def policy(
     matrix products. Warns if the processor has no instructions for these.
     """
     if matmul_precision == "bfloat16":
-        devices = {d.device_type for d in tf.config.list_logical_devices()}
-        if devices == {"CPU"} and not _has_bfloat16():
+        if runs_on_cpu() and not _has_bfloat16():
             logging.warning(
                 "--matmul_precision=bfloat16: this processor has no bfloat16 "
                 "instructions (avx512_bf16 or amx_bf16), so training is slower "
@@ -34,6 +33,12 @@ def policy(
     if mixed_precision == "none":
         return contextlib.nullcontext()
     return layers.default_policy(f"mixed_{mixed_precision}")
+
+
+def runs_on_cpu() -> bool:
+    """Whether TensorFlow has no other devices."""
+    devices = {d.device_type for d in tf.config.list_logical_devices()}
+    return devices == {"CPU"}
 
 
 def _has_bfloat16() -> bool:

@@ -16,7 +16,7 @@ from official_bert.training.objectives import (
     PretrainingObjective,
     Scalars,
 )
-from official_bert.training.precision import LossScale
+from official_bert.training.precision import LossScale, runs_on_cpu
 
 _fold_in = tf.random.experimental.stateless_fold_in
 
@@ -35,7 +35,8 @@ class TrainingStep:
     batch, one after the other. This takes less memory and more time, and gives
     the same update. With `recomputes_layers`, the backward pass recomputes the
     activations of each Transformer layer. With `compiles_gradients`, XLA
-    compiles the part before the sum over replicas.
+    compiles the part before the sum over replicas. With `removes_padding`, most
+    layers skip padding, on which the loss must not depend.
     """
 
     model: Any
@@ -47,6 +48,7 @@ class TrainingStep:
     loss_scale: LossScale | None = None
     recomputes_layers: bool = False
     compiles_gradients: bool = False
+    removes_padding: bool = False
 
     def run(self, batch: Batch) -> Scalars:
         """Updates the weights. Runs on every replica, with its share.
@@ -202,11 +204,11 @@ class TrainingStep:
         return {"loss": tf.reduce_sum(losses[start : start + size])}, gradients
 
     def _context(self, dropout_seed: Any) -> StepContext:
-        devices = {d.device_type for d in tf.config.list_logical_devices()}
         return StepContext(
             functools.partial(random_bits, dropout_seed),
-            _compile_with_xla if devices == {"CPU"} else None,
+            _compile_with_xla if runs_on_cpu() else None,
             recompute_in_backward if self.recomputes_layers else None,
+            self.removes_padding,
         )
 
 
@@ -264,10 +266,9 @@ def recompute_in_backward(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wraps a function so that its gradient recomputes the activations.
 
     This is gradient checkpointing (Chen et al., 2016). The arguments of the
-    function are float Tensors; the first one and the result are [B, S, H]. With
-    `tf.recompute_grad`, XLA would merge the two equal computations. Here they
-    differ: the second one adds the incoming gradient times 0 to its first
-    input, which XLA does not simplify.
+    function are float Tensors. With `tf.recompute_grad`, XLA would merge the
+    two equal computations. Here they differ: the second one adds an incoming
+    gradient times 0 to its first input, which XLA does not simplify.
     """
 
     @tf.custom_gradient
@@ -275,7 +276,7 @@ def recompute_in_backward(function: Callable[..., Any]) -> Callable[..., Any]:
         def backward(
             upstream: Any, variables: Sequence[Any] = ()
         ) -> tuple[Any, Any]:
-            first = inputs[0] + 0.0 * upstream[:1, :1, :1]
+            first = inputs[0] + 0.0 * tf.reshape(upstream, [-1])[0]
             delayed_inputs = [first, *map(tf.identity, inputs[1:])]
             with tf.GradientTape() as tape:
                 tape.watch(delayed_inputs)
