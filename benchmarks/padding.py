@@ -160,13 +160,12 @@ def main(
             steps = len(rows) // size
             steps = min(steps, int(max_steps) or steps)
             mean = np.mean([len(row["input_ids"]) for row in rows])
-            removes_padding = not task.head.reads_padding
             padded, longest, bucket = (
                 our_seconds(task, config, data, size, steps, *settings)
                 for settings in (
                     ("max", False),
-                    ("max", removes_padding),
-                    ("bucket", removes_padding),
+                    ("max", not task.head.reads_padding),
+                    ("bucket", False),
                 )
             )
             line = f"{name:6} {model:5} {steps:6} {mean:12.1f} {padded:7.1f} "

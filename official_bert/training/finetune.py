@@ -191,10 +191,16 @@ class FinetuningRun:
 
     @property
     def _removes_padding(self) -> bool:
-        """Whether training skips padding; XLA and TPUs need static shapes."""
-        if self.options.jit_compile or self.task.head.reads_padding:
+        """Whether training skips padding.
+
+        XLA and TPUs need static shapes. Texts of similar length have little
+        padding, unless several belong together.
+        """
+        options, head = self.options, self.task.head
+        if options.jit_compile or head.reads_padding:
             return False
-        return precision.runs_on_cpu()
+        has_padding = options.pad_to == "max" or head.loss in EMBEDDING_LOSSES
+        return has_padding and precision.runs_on_cpu()
 
     def _class_weights(self) -> tuple[float, ...]:
         weights = self.task.class_weights(self.examples["train"])

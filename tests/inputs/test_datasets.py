@@ -96,6 +96,16 @@ def test_buckets_change_only_the_order(data, number, batch_size):
     assert bucketed != padded
 
 
+def test_batches_of_any_lengths_can_be_cut_to_the_longest(data):
+    found = batches(data, 37, trims=True)
+    for batch, padded in zip(found, batches(data, 37), strict=True):
+        longest = padding.padded_length(
+            padded["input_mask"].sum(1).max(), 64, "bucket"
+        )
+        cut = {k: v[:, :longest] for k, v in padded.items()}
+        np.testing.assert_equal(batch, cut)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("pad_to", ["max", "bucket"])
 def test_run_continues_with_the_same_batches_from_any_start(data, pad_to):

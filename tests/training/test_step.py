@@ -391,6 +391,7 @@ def test_step_is_traced_once_or_with_static_shapes_once_per_length(
     )
     trainer = types.SimpleNamespace(
         **dict.fromkeys(("model", "objective", "optimizer", "loss_scale")),
+        removes_padding=False,
         options=options,
         strategy=strategy,
     )
