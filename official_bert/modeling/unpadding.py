@@ -2,12 +2,11 @@
 
 from typing import Any, NamedTuple
 
-import numpy as np
 from keras import ops
 
 # Numbers of rows, each at most 4.5% larger than the one before. There are few,
 # because XLA compiles gelu for each.
-_SIZES = np.unique(np.round(64 * 2 ** np.arange(0, 18, 1 / 16)).astype("int32"))
+_SIZES = [round(64 * 2 ** (number / 16)) for number in range(16 * 18)]
 
 
 class Unpadding(NamedTuple):
@@ -31,7 +30,7 @@ class Unpadding(NamedTuple):
         is_token = ops.maximum(is_token, ops.cast(is_first, "int32"))
         shape, flat = ops.shape(is_token), ops.reshape(is_token, (-1,))
         num_positions = ops.shape(flat)[0]
-        sizes = ops.convert_to_tensor(_SIZES)
+        sizes = ops.convert_to_tensor(_SIZES, "int32")
         index = ops.searchsorted(sizes, ops.reshape(ops.sum(flat), (1,)))
         size = ops.minimum(ops.take(sizes, index[0]), num_positions)
         # Tokens, then padding, each in the order of the batch.
