@@ -81,7 +81,8 @@ def run(
     # disables oneDNN on processors without AVX-512 VNNI, although oneDNN is
     # faster there too.
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
-    os.environ["KERAS_BACKEND"] = "tensorflow"  # Users may have set another.
+    os.environ["KERAS_BACKEND"] = "tensorflow"  # Users may have set another,
+    os.environ["KERAS_HOME"] = os.devnull  # also a `floatx` in keras.json.
     define_flags(options_class)
     # absl's own --help would list the flags of all modules.
     app.define_help_flags()

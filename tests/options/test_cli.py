@@ -192,6 +192,7 @@ COMMAND = """
         print("yeast is fresh", file=sys.stderr)
         print(options, os.environ["TF_ENABLE_ONEDNN_OPTS"])
         assert os.environ["KERAS_BACKEND"] == "tensorflow"
+        assert not os.path.exists(os.environ["KERAS_HOME"] + "/keras.json")
 
 
     if __name__ == "__main__":
@@ -209,7 +210,9 @@ def run(tmp_path_factory):
         env = {**os.environ, "PYTHONPATH": str(ROOT)}
         for name in ("TF_ENABLE_ONEDNN_OPTS", "TF_CPP_MIN_LOG_LEVEL"):
             env.pop(name, None)
-        env |= {"KERAS_BACKEND": "jax", **environment}
+        (path.parent / "keras.json").write_text('{"floatx": "float16"}')
+        env |= {"KERAS_BACKEND": "jax", "KERAS_HOME": str(path.parent)}
+        env |= environment
         done = run_python(
             path, *arguments, status=None, env=env, preexec_fn=preexec_fn
         )
