@@ -77,6 +77,10 @@ class ModelFiles:
         """Returns the names of the flags; the first three name files."""
         return tuple(field.name for field in dataclasses.fields(cls))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns the fields: what was read may refer to modules."""
+        return {name: getattr(self, name) for name in self.names()}
+
     @functools.cached_property
     def source(self) -> formats.Source:
         """The format of the weights, which may be in a directory."""

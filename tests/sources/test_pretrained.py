@@ -2,6 +2,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import pickle
 import re
 import shutil
 import signal
@@ -247,6 +248,16 @@ def test_tokenizer_flags_change_the_tokenizer_of_the_model(models):
     found = command_lines.parse(ExtractFeatures, line).model_files.settings
     contents = [token.content for token in found.added_tokens]
     assert (found.strip_accents, contents) == (False, ["[MASK]"])
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_other_processes_receive_the_files_of_a_model(models, name):
+    found = pretrained.find(models[name])
+    tokenizer = found.tokenizer  # Kept, as `source` is.
+    received = pickle.loads(pickle.dumps(found))
+    assert received == found
+    assert received.tokenizer.vocab == tokenizer.vocab
+    assert received.source == found.source
 
 
 def test_model_without_vocabulary_needs_one_which_shows_its_casing(models):
