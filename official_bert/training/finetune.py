@@ -186,7 +186,7 @@ class FinetuningRun:
                 options.layerwise_lr_decay,
                 model.config.num_hidden_layers,
             ),
-            self._removes_padding,
+            removes_padding=self._removes_padding,
         )
 
     @property

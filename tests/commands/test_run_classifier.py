@@ -396,9 +396,9 @@ def test_unusable_flags_or_data_are_an_error_before_features_are_made(
 def test_flags_set_schedule_seed_and_rates_of_layers(folder, monkeypatch):
     seen, trainer = {}, loop.Trainer
 
-    def seen_trainer(*arguments):
-        seen.update(schedule=arguments[3], scales=arguments[-1])
-        return trainer(*arguments)
+    def seen_trainer(*arguments, **named):
+        seen.update(schedule=arguments[3], scales=arguments[-1], **named)
+        return trainer(*arguments, **named)
 
     def batches(*_, **named):
         seen.update(named)
@@ -411,6 +411,8 @@ def test_flags_set_schedule_seed_and_rates_of_layers(folder, monkeypatch):
     with pytest.raises(StopIteration):
         run(folder, "flags", do_train=True, warmup_proportion=0.1, **flags)
     assert seen["seed"] == 7
+    assert seen["trims"]
+    assert seen["removes_padding"]
     schedule = seen["schedule"]
     assert schedule.num_train_steps == 50  # 160 / 32 * 10
     rates = [float(schedule(tf.constant(step))) for step in (0, 1, 5, 49)]
