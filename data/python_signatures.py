@@ -1,4 +1,4 @@
-"""Writes a labelled data set: does a summary belong to a function?
+"""Writes a labeled data set: does a summary belong to a function?
 
     python data/python_signatures.py --output_dir=/tmp/signatures
 
@@ -59,7 +59,7 @@ class Function(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A labelled example."""
+    """A labeled example."""
 
     signature: str
     summary: str

@@ -1,4 +1,4 @@
-"""Writes a labelled data set: are the words of a sentence in order?
+"""Writes a labeled data set: are the words of a sentence in order?
 
     python data/python_word_order.py --output_dir=/tmp/word_order
 

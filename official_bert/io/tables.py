@@ -23,7 +23,7 @@ from official_bert.io.tsv import NumberedCells, log_once
 OBJECTS = ("jsonl", "parquet", "arrow")
 FORMATS = ("tsv", "csv", "xlsx", *OBJECTS)
 # Lines of text, the cells of a column `text`: for sentence embeddings and
-# unlabelled texts.
+# unlabeled texts.
 LINES = "txt"
 
 _DOUBLE_QUOTES = (

@@ -266,8 +266,8 @@ def training_loss(
             of_classes = ops.convert_to_tensor(class_weights, "float32")
             of_texts = ops.take(of_classes, batch["label_ids"][:, 0])
             if "has_label" in batch:
-                is_labelled = batch["has_label"][:, 0] > 0
-                of_texts = ops.where(is_labelled, of_texts, 1.0)
+                is_labeled = batch["has_label"][:, 0] > 0
+                of_texts = ops.where(is_labeled, of_texts, 1.0)
             weights *= of_texts
         return weights
 

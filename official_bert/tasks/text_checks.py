@@ -150,7 +150,7 @@ def _check_groups(data: OwnData, examples: Sequence[Any]) -> None:
 def warn_of_training_texts(
     data: OwnData, split: str, examples: Sequence[Any], training: Sequence[Any]
 ) -> None:
-    """Warns if labelled texts of a file are also in the training data.
+    """Warns if labeled texts of a file are also in the training data.
 
     A run that does not train has no training texts to compare. It only
     recognizes the training file, by its fingerprint.

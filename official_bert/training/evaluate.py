@@ -148,7 +148,7 @@ def predict(run: "FinetuningRun") -> None:
             path = os.path.join(run.directory, f"{name}.json")
             if metrics:
                 json_files.write(path, metrics)
-            elif files.exists(path):  # From an earlier run, on labelled data.
+            elif files.exists(path):  # From an earlier run, on labeled data.
                 files.remove(path)
         if metrics:
             print_metrics(run, split, metrics)

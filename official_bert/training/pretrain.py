@@ -354,7 +354,7 @@ def _print_next_command(options: RunPretraining) -> None:
         model += " --vocab_file=VOCAB_FILE"
     print(
         f"\nFine-tune the model:\n  python run_classifier.py {model} "
-        "--train_file=labelled.csv --output_dir=finetuned"
+        "--train_file=labeled.csv --output_dir=finetuned"
     )
 
 

@@ -26,7 +26,7 @@ ROWS = [
     for text, label in review_runs.sentences(60, 1)
 ]
 ROWS[7]["review"] = None
-UNLABELLED = [*ROWS, {"review": "good film", "stars": float("nan")}]
+UNLABELED = [*ROWS, {"review": "good film", "stars": float("nan")}]
 TAGGED = [{"review": text, "stars": ["x", "y"]} for text in ("good", "fine")]
 COLUMNS = {name: [row[name] for row in ROWS] for name in ROWS[0]}
 FRAME = polars.DataFrame(COLUMNS)
@@ -176,7 +176,7 @@ def test_ctrl_c_is_a_keyboard_interrupt(folder, monkeypatch):
         ({"label": 7}, "must have a column '7'"),
         ({"label": [0, 1]}, "must have a column '0'"),
         (
-            {"data": UNLABELLED},
+            {"data": UNLABELED},
             "^train_file.jsonl:61: .*'stars' must not be em",
         ),
         ({"data": []}, "^train_file.jsonl: must contain examples"),

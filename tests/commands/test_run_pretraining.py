@@ -343,7 +343,7 @@ def test_flags_and_records_that_do_not_fit_each_other_give_warnings(
 
 
 def test_training_prints_the_next_command(copy, folder, capsys):
-    end = "--train_file=labelled.csv --output_dir=finetuned"
+    end = "--train_file=labeled.csv --output_dir=finetuned"
     for flags in (f"--model={copy}", f"--model={copy} --vocab_file=VOCAB_FILE"):
         resume(folder)
         command = f"  python run_classifier.py {flags} {end}"

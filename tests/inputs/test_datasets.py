@@ -18,7 +18,7 @@ def ids_of(label):
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """100 examples of different lengths, labelled 0 to 99, in two files."""
+    """100 examples of different lengths, labeled 0 to 99, in two files."""
     folder = tmp_path_factory.mktemp("data")
     examples = [
         {

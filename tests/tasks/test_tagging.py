@@ -82,8 +82,8 @@ def correct_answers(task, examples, rows, length):
     logits = np.zeros((len(rows), length, len(task.labels)), np.float32)
     for output, (_, row) in zip(logits, rows, strict=True):
         for position, label in enumerate(row["label_ids"]):
-            is_labelled = row["label_mask"][position]
-            output[position, label if is_labelled else -1] = 1.0
+            is_labeled = row["label_mask"][position]
+            output[position, label if is_labeled else -1] = 1.0
     features = RowFeatures(examples, rows, task.schema(8))
     return task.answers(features, logits)
 
@@ -131,7 +131,7 @@ def random_documents(rng, num_documents):
 
 
 @pytest.mark.parametrize("document_context", [False, True])
-def test_first_token_of_each_word_is_labelled_in_exactly_one_row(
+def test_first_token_of_each_word_is_labeled_in_exactly_one_row(
     make_tokenizer, document_context
 ):
     tokenizer = make_tokenizer([*TOKENS, "##s"])
@@ -145,12 +145,12 @@ def test_first_token_of_each_word_is_labelled_in_exactly_one_row(
             assert not np.ma.array(
                 row["label_ids"], mask=row["label_mask"]
             ).any()
-        labelled = [
+        labeled = [
             (number, row["label_ids"][position], row["input_ids"][position])
             for number, row in rows
             for position in np.flatnonzero(row["label_mask"])
         ]
-        assert labelled == [
+        assert labeled == [
             (number, int(tag), tokenizer.vocab[first])
             for number, example in enumerate(examples)
             for word, tag in zip(example.words, example.tags, strict=True)
@@ -305,5 +305,5 @@ def test_baseline_is_the_most_frequent_tag_of_each_word():
     found = TASK.baseline(training, examples)  # Predicts B-PER, O, O.
     assert found["accuracy"] == pytest.approx(2 / 3)
     assert (found["precision"], found["recall"]) == (1.0, 0.5)
-    unlabelled = [sentence(["a"])]
-    assert TASK.baseline(training, unlabelled) == {}
+    unlabeled = [sentence(["a"])]
+    assert TASK.baseline(training, unlabeled) == {}

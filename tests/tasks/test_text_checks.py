@@ -79,7 +79,7 @@ def test_usual_labels_are_not_reported(tmp_path, caplog, labels):
 
 
 @pytest.mark.parametrize("split", ["dev", "test"])
-def test_labelled_texts_of_training_data_are_a_warning(tmp_path, caplog, split):
+def test_labeled_texts_of_training_data_are_a_warning(tmp_path, caplog, split):
     rows = [f"it is {i},{i % 2}" for i in range(8)]
     other = tmp_path / "other.csv"
     other.write_text("text,label\nnew,1\nit is 3,0\nit is 5,1\n")

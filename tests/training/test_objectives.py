@@ -80,7 +80,7 @@ def test_losses_and_accuracies_equal_their_formulas(weights):
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])
-def test_every_token_but_the_last_is_labelled_with_the_next_token(jit_compile):
+def test_every_token_but_the_last_is_labeled_with_the_next_token(jit_compile):
     batch = {  # The last row holds two packed texts.
         "input_ids": [
             [2, 4, 11, 99, 3, 0, 0],

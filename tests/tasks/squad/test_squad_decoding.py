@@ -217,7 +217,7 @@ PASSAGES = {
 
 @pytest.mark.parametrize("script", PASSAGES)
 @pytest.mark.parametrize("vocabulary", ["characters", "cased", "uncased"])
-def test_labelled_answers_of_all_scripts_are_decoded(
+def test_labeled_answers_of_all_scripts_are_decoded(
     read, featurize, make_tokenizer, released_tokenizer, script, vocabulary
 ):
     text, answers = PASSAGES[script]

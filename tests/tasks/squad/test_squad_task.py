@@ -9,7 +9,7 @@ from official_bert.tasks.squad.decoding import DecodingOptions, SquadAnswer
 from official_bert.tasks.squad.task import SquadData, SquadTask
 from official_bert.tasks.task import TransformersModel
 
-LABELLED = ("a b", (7, "q", "a", 0), ("8", "q", None, 0))
+LABELED = ("a b", (7, "q", "a", 0), ("8", "q", None, 0))
 
 
 def data(predict_file):
@@ -17,7 +17,7 @@ def data(predict_file):
 
 
 def test_questions_with_numeric_ids_are_scored(write_squad):
-    task = SquadTask(data=data(write_squad(LABELLED)))
+    task = SquadTask(data=data(write_squad(LABELED)))
     answers = [SquadAnswer(text, [], 0.0) for text in ("a", "")]
     results = task.metrics(task.data.read("dev"), answers)
     assert results["exact_match"] == results["best_f1"] == 100.0
@@ -40,7 +40,7 @@ def test_baseline_of_version_2_is_no_answer(write_squad, version_2):
     "answers", [None, {"text": ["a"]}, ["a"], [{"answer_start": 0}]]
 )
 def test_files_without_answers_can_only_be_predicted(write_squad, answers):
-    file = write_squad(LABELLED, answers=answers, is_impossible=None)
+    file = write_squad(LABELED, answers=answers, is_impossible=None)
     task = SquadTask(data=data(file))
     with pytest.raises(InputError, match=r"json: question '7' .*`answers`"):
         task.data.read("dev")
