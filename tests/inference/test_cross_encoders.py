@@ -4,9 +4,11 @@ import shutil
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 from support import ROOT
 from support.conversions import change_json, convert, to_hf, to_tf1
 from support.processes import python_with, run_offline
+from support.run_outputs import read_json
 
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
@@ -66,6 +68,29 @@ def test_activation_of_every_release_is_applied(model, own, config, expected):
     change_json(model / OWN, activation_fn=own)
     change_json(model / "config.json", **config)
     assert_scores(scores_of(model), expected)
+
+
+@pytest.mark.parametrize("activation", ["Sigmoid", "Identity", "Softmax"])
+def test_several_labels_have_the_stored_sigmoid_or_a_softmax(model, activation):
+    arrays = load_file(model / "model.safetensors")
+    for name in ("classifier.weight", "classifier.bias"):
+        arrays[name] = np.concatenate([arrays[name], -arrays[name]])
+    save_file(arrays, model / "model.safetensors", {"format": "pt"})
+    change_json(model / "config.json", id2label={"0": "x", "1": "y"})
+    change_json(model / OWN, activation_fn=f"torch.nn.{activation}")
+    expected = SCORES["Sigmoid"]  # The softmax of x and -x is sigmoid(2 x).
+    if activation != "Sigmoid":
+        expected = 1 / (1 + np.exp(-2 * SCORES["Identity"]))
+    for folder in (model, to_hf(to_tf1(model))):
+        answers = Predictor.from_pretrained(folder)(PAIRS)
+        for answer, score in zip(answers, expected, strict=True):
+            assert ("labels" in answer) == (activation == "Sigmoid")
+            found = answer["probabilities"]
+            np.testing.assert_allclose(found["x"], score, atol=1e-5)
+            np.testing.assert_allclose(found["y"], 1 - score, atol=1e-5)
+    stored = read_json(folder / "config.json").get("sentence_transformers")
+    is_sigmoid = activation == "Sigmoid"
+    assert stored == ({"activation_fn": SIGMOID} if is_sigmoid else None)
 
 
 @pytest.mark.parametrize(

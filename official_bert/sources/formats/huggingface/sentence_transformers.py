@@ -44,11 +44,10 @@ _POOLING_KEYS = {
     "weightedmean": "pooling_mode_weightedmean_tokens",
     "lasttoken": "pooling_mode_lasttoken",
 }
-# The key of `config.json` by which logits of a cross-encoder are its answers.
-WITHOUT_ACTIVATION = {
-    "sentence_transformers": {
-        "activation_fn": "torch.nn.modules.linear.Identity"
-    }
+# {`problem_type`: what a cross-encoder applies to logits, for `config.json`}
+SCORE_ACTIVATIONS = {
+    "regression": "torch.nn.modules.linear.Identity",
+    "multi_label_classification": "torch.nn.modules.activation.Sigmoid",
 }
 
 
@@ -215,7 +214,9 @@ def read_length(folder: str) -> int | None:
     return None if length and length >= _UNLIMITED else length
 
 
-def read_score_activation(folder: str, config: JsonObject) -> str | None:
+def read_score_activation(
+    folder: str, config: JsonObject, *, has_one_label: bool
+) -> str | None:
     """Returns what a cross-encoder applies to its logits; None if unknown.
 
     Release 6 stores it in its own file, earlier ones in the `config` of the
@@ -226,13 +227,14 @@ def read_score_activation(folder: str, config: JsonObject) -> str | None:
     names = [file.content.get("activation_fn") for file in (own, in_config)]
     names.append(config.content.get("sbert_ce_default_activation_function"))
     name = next(filter(None, names), None)
+    if name is None:  # A model of vectors, or one of transformers.
+        return None
     prompt_key = "default_prompt_name"
     _require(own, prompt_key, own.content.get(prompt_key), [None])
-    if name is None:
-        return None
     activation = str(name).rpartition(".")[-1]
     source = own if own.content.get("activation_fn") else config
-    _require(source, "activation_fn", activation, ("Identity", "Sigmoid"))
+    known = ["Identity", "Sigmoid"] + ["Softmax"] * (not has_one_label)
+    _require(source, "activation_fn", activation, known)
     return activation
 
 

@@ -25,6 +25,7 @@ from official_bert.sources.formats import Source
 from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.sources.formats.huggingface import sentence_transformers
 from official_bert.sources.model import Arrays, Description, Model, Names
+from official_bert.tasks.multilabel import MultilabelTask
 
 _WEIGHTS = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
@@ -178,16 +179,19 @@ def _problem_type(directory: str, config_json: JsonObject) -> str | None:
     """Returns `problem_type`, a key of `config.json`.
 
     Models with one label are "regression" if the label's logit is the answer,
-    and None if its sigmoid is. Cross-encoders have another key for that.
+    and None if its sigmoid is. Models with several labels are multi-label if
+    the sigmoids are. Cross-encoders have another key for that.
     """
     name: str | None = config_json.get("problem_type", str | None)
-    if len(huggingface_files.labels(config_json)) != 1:
-        return name
+    has_one_label = len(huggingface_files.labels(config_json)) == 1
     activation = sentence_transformers.read_score_activation(
-        directory, config_json
+        directory, config_json, has_one_label=has_one_label
     )
-    names = {None: name, "Identity": "regression", "Sigmoid": None}
-    return names[activation]
+    if activation == "Sigmoid":
+        multilabel = MultilabelTask.problem_type
+        has_one_label &= name != multilabel
+        return None if has_one_label else multilabel
+    return "regression" if activation and has_one_label else name
 
 
 def write(model: Model, directory: str) -> None:
@@ -252,6 +256,7 @@ def _make_config(model: Model) -> dict[str, Any]:
         }
         if problem_type := model.description.problem_type:
             content["problem_type"] = problem_type
-            if problem_type == "regression":
-                content |= sentence_transformers.WITHOUT_ACTIVATION
+            activations = sentence_transformers.SCORE_ACTIVATIONS
+            if activation := activations.get(problem_type):
+                content["sentence_transformers"] = {"activation_fn": activation}
     return content
