@@ -286,11 +286,21 @@ def save_pretrained(
 
 
 def _by_checkpoint_name(layer: Any) -> dict[str, Any]:
-    """Returns {name in a checkpoint: variable} of a Keras layer."""
+    """Returns {name in a checkpoint: weight} of a Keras layer.
+
+    The weights that `enable_lora` of Keras adds are merged into the kernels.
+    """
+    weights = tf1.by_name(layer.weights)
+    for part in layer._flatten_layers():
+        if getattr(part, "lora_enabled", False):
+            a = weights.pop(part.lora_kernel_a.path)
+            b = weights.pop(part.lora_kernel_b.path)
+            kernel = a.path.removesuffix("lora_kernel_a") + "kernel"
+            scale = part.lora_alpha / part.lora_rank
+            weights[kernel] = weights[kernel] + scale * (a @ b)
     # Checkpoints name the encoder `bert`, whatever the layer is called.
     prefix = f"^{re.escape(layer.path or 'bert')}/"
-    variables = tf1.by_name(layer.weights)
-    return {re.sub(prefix, "bert/", n): v for n, v in variables.items()}
+    return {re.sub(prefix, "bert/", n): x for n, x in weights.items()}
 
 
 def load_newest(

@@ -107,6 +107,20 @@ def test_saved_model_is_loaded_with_its_tokenizer(models, model_class):
         model.save_pretrained("saved", "bert_tiny_demo")
 
 
+def test_saved_model_has_the_outputs_of_its_lora_layers(models):
+    ids = np.array([[1, 2, 3]])
+    bert = Bert.from_pretrained(models["tf1"], name="mine")
+    before = bert(ids).pooled_output
+    for layer in (bert.encoder.layers[0].attention.query, bert.pooler):
+        layer.enable_lora(2, lora_alpha=6)
+        layer.lora_kernel_b.assign(layer.lora_kernel_b + 0.25)
+    expected = bert(ids).pooled_output
+    assert np.abs(expected - before).max() > 0.01
+    bert.save_pretrained("saved")
+    loaded = Bert.from_pretrained("saved")
+    np.testing.assert_allclose(loaded(ids).pooled_output, expected, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("name", "config"),
     [("tf1", "bert_config.json"), ("huggingface", "config.json")],
