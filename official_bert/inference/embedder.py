@@ -63,6 +63,15 @@ class Embedder:
             may be changed, up to the number of positions of the model.
     """
 
+    def __new__(cls, *args: Any, **_: Any) -> "Embedder":
+        """Requires an engine, in place of the name of a model."""
+        if args and isinstance(args[0], str | os.PathLike):
+            raise TypeError(
+                f"`engine` must be a function. Received: {args[0]!r}. For a "
+                "model by name, use `from_pretrained(name)`."
+            )
+        return super().__new__(cls)
+
     def __init__(
         self,
         engine: Engine,

@@ -30,7 +30,7 @@ _OUTPUT_RANGE = 0.02
 _EMBEDDINGS = "embedding_output"  # Optional; see `Bert`.
 
 
-class FinetuningModel(layers.ConfiguredLayer, keras.Model):
+class FinetuningModel(layers.ConfiguredLayer, layers.BatchModel):
     """Base of the models: BERT, an optional pooling head, an output layer.
 
     The output layer has the weights `output_weights` [C, H] and `output_bias`

@@ -16,6 +16,7 @@ import keras
 from keras import ops
 
 from official_bert.config import BertConfig
+from official_bert.errors import listed, quoted
 from official_bert.modeling import gradients
 
 _Layer = TypeVar("_Layer", bound="PretrainedLayer")
@@ -221,15 +222,20 @@ class ConfiguredLayer(keras.layers.Layer):
     `config` may also be its dict, as `get_config` returns it.
     """
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Requires a config, in place of a name or of inputs."""
+        config = args[0] if args else kwargs.get("config")
+        if not isinstance(config, BertConfig | Mapping):
+            raise TypeError(
+                f"`config` must be a BertConfig. Received: {quoted(config)}. "
+                "For a model by name, use `from_pretrained(name)`."
+            )
+        return super().__new__(cls, *args, **kwargs)
+
     def __init__(
         self, config: BertConfig | Mapping[str, Any], **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        if isinstance(config, str | os.PathLike):
-            raise TypeError(
-                f"`config` must be a BertConfig. Received: {config!r}. For a "
-                "model with this name, use `from_pretrained`."
-            )
         if not isinstance(config, BertConfig):
             config = BertConfig.from_dict(dict(config))
         self.config = config
@@ -255,6 +261,19 @@ class ConfiguredLayer(keras.layers.Layer):
             initializer=truncated_normal(self.config),
             autocast=False,
         )
+
+
+class BatchModel(keras.Model):
+    """Base of the models that take a batch as a dict."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Requires a dict, in place of its Tensors by name."""
+        if not (args or "batch" in kwargs):
+            raise TypeError(
+                f"`batch` must be a dict. Received: {listed(kwargs)}. Call "
+                "model(batch), not model(**batch)."
+            )
+        return super().__call__(*args, **kwargs)
 
 
 class PretrainedLayer(ConfiguredLayer):

@@ -2,7 +2,6 @@
 
 from typing import Any, NamedTuple
 
-import keras
 from keras import ops
 
 from official_bert.config import BertConfig
@@ -80,7 +79,7 @@ class PretrainingOutput(NamedTuple):
 
 
 @layers.serializable
-class PretrainingModel(layers.PretrainedLayer, keras.Model):
+class PretrainingModel(layers.PretrainedLayer, layers.BatchModel):
     """The model that `run_pretraining.py` trains: `bert/*` and `cls/*`.
 
     Call arguments:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from official_bert.errors import InputError
+from official_bert.io import files
 from official_bert.tokenization import vocab
 from official_bert.tokenization.normalize import ISOLATE, fold, normalize
 from official_bert.tokenization.settings import TokenFinder, TokenizerSettings
@@ -51,6 +52,12 @@ class FullTokenizer:
         settings: TokenizerSettings | None = None,
     ):
         self.vocab_file = os.fspath(vocab_file)
+        if not files.is_file(self.vocab_file):
+            raise InputError(
+                "`vocab_file` must be an existing file. Received: "
+                f"{self.vocab_file!r}. For the tokenizer of a model, use "
+                "`from_pretrained(name)`."
+            )
         self.vocab = vocab.load_vocab(vocab_file)
         self.inv_vocab = {index: token for token, index in self.vocab.items()}
         self.basic_tokenizer = BasicTokenizer(

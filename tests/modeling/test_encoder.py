@@ -12,6 +12,7 @@ from support import recorded
 from support.processes import run_python
 
 from official_bert.modeling.encoder import Bert
+from official_bert.modeling.finetuning_models import SequenceClassifier
 from official_bert.modeling.pretraining_model import PretrainingModel
 
 CONFIG = dataclasses.replace(
@@ -120,6 +121,22 @@ def test_dict_or_list_as_first_argument_is_an_error(model, inputs, is_built):
     bert = model.bert if is_built else Bert(CONFIG)
     with pytest.raises(TypeError, match=r"bert\(\*\*batch\)"):
         bert(inputs)
+
+
+@pytest.mark.parametrize("arguments", [["a"], [], [np.ones([1, 2])]])
+def test_model_that_is_made_without_a_config_is_an_error(arguments):
+    for model_class in (Bert, PretrainingModel, SequenceClassifier):
+        with pytest.raises(TypeError, match=r"`config` .*`from_pretrained"):
+            model_class(*arguments, input_ids=IDS)
+
+
+def test_batch_that_is_given_by_name_is_an_error(model):
+    batch = {"input_ids": IDS, "input_mask": MASK, "segment_ids": SEGMENTS}
+    classifier = SequenceClassifier(CONFIG)
+    for takes_batch in (model, classifier):
+        with pytest.raises(TypeError, match=r"input_ids.* Call model\(batch\)"):
+            takes_batch(**batch)
+    assert classifier(batch=batch).shape == (2, 2)
 
 
 def test_masked_lm_logits_are_of_all_positions_by_default(model):

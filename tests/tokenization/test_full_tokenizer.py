@@ -109,6 +109,12 @@ def test_characters_have_the_original_classes(is_in_class, members, others):
     assert [char for char in others if is_in_class(char)] == []
 
 
+@pytest.mark.parametrize("name", ["bert_tiny_demo", "{folder}"])
+def test_model_in_place_of_a_vocabulary_is_an_error(tmp_path, name):
+    with pytest.raises(InputError, match=r"`from_pretrained\(name\)`"):
+        FullTokenizer(name.format(folder=tmp_path))
+
+
 @pytest.mark.parametrize("name", VOCAB_FILES)
 def test_unusual_vocabulary_files_are_read_as_in_the_original(tmp_path, name):
     path = tmp_path / "vocab.txt"
