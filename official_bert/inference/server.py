@@ -26,6 +26,7 @@ from official_bert.errors import InputError, quoted
 from official_bert.inference.predictor import Predictor
 from official_bert.io import json_files, signals
 from official_bert.options import Serve
+from official_bert.tasks.engines import NotFiniteError
 
 # {path: its method}.
 _METHODS = {"/predict": "POST", "/health": "GET"}
@@ -121,6 +122,9 @@ class Application:
         status, headers = 200, {"content-type": "application/json"}
         try:
             content = await self._respond(scope, receive)
+        except NotFiniteError as error:  # No fault of the client.
+            logging.error(error)
+            status, content = 500, {"error": str(error)}
         except InputError as error:
             status, content = 400, {"error": str(error)}
         except _StatusError as error:

@@ -17,10 +17,14 @@ from official_bert.tasks.task import Features
 Engine = Callable[[dict[str, np.ndarray]], Sequence[np.ndarray]]
 
 
+class NotFiniteError(InputError):
+    """Outputs of a model are NaN or infinite: the model is at fault."""
+
+
 def require_finite(outputs: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
-    """Returns a model's outputs; raises `InputError` for NaN and infinity."""
+    """Returns a model's outputs; see `NotFiniteError`."""
     if not all(np.isfinite(output).all() for output in outputs):
-        raise InputError(
+        raise NotFiniteError(
             "The outputs of the model must be finite numbers. Received: NaN or "
             "infinity. Its weights are damaged, or its training diverged: copy "
             "or train it again."

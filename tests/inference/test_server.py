@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import http.client
 import json
+import math
 import threading
 
 import pytest
@@ -214,3 +215,14 @@ def test_fault_of_the_server_gets_status_500(predictor, monkeypatch, caplog):
             body = json.dumps({"instances": [instance]})
             assert ask(port, body)[0] == status
     assert "KeyError: 'worse'" in caplog.text
+
+
+def test_outputs_that_are_not_finite_get_status_500(
+    predictor, monkeypatch, caplog
+):
+    monkeypatch.setattr(predictor, "_engine", lambda _: [[[0.0, math.nan]]])
+    with serving(predictor) as (_, port):
+        status, _, content = ask(port, '{"instances": ["good"]}')
+    message = json.loads(content)["error"]
+    assert (status, message in caplog.text) == (500, True)
+    assert message.startswith("The outputs of the model must be finite")
