@@ -315,6 +315,10 @@ def _write_model_card(
         model.arrays.where, file_names.METRICS_TEXT
     )
     lines = files.read_text(results).splitlines() if results else []
+    metrics = dict(line.split(" = ", 1) for line in lines)
+    metrics.pop("global_step", None)
+    if "eval_loss" in metrics:
+        metrics.pop("loss", None)  # Another mean of the same losses.
     text = files.read_text(options.model_card) if options.model_card else ""
     template = importlib.resources.files(__package__) / "model_card.md"
     card = jinja2.Template(
@@ -331,7 +335,7 @@ def _write_model_card(
         embedding=model.description.embedding,
         text=text.strip(),
         license=options.license or _license(model.arrays.where),
-        metrics=dict(line.split(" = ", 1) for line in lines),
+        metrics=metrics,
     )
     files.write_text(os.path.join(directory, _CARD), card)
 

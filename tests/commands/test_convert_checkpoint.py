@@ -108,14 +108,17 @@ def test_model_card_has_usage_metrics_and_given_text(tmp_path):
     first = (to_hf(tmp_path / "a", name="b") / "README.md").read_text()
     assert 'BertForSequenceClassification.from_pretrained("b")' in first
     assert "Labels: no, perhaps, yes." in first
-    results = "eval_accuracy = 0.75\nglobal_step = 7\n"
+    results = (
+        "eval_accuracy = 0.75\neval_loss = 0.5\nglobal_step = 7\nloss = 0.6\n"
+    )
     (tmp_path / "a" / "eval_results.txt").write_text(results)
     text = tmp_path / "text.md"
     text.write_text("## Data\n\n{{ name }}\n")
     hf = to_hf(tmp_path / "a", name="c", model_card=text)
     second = (hf / "README.md").read_text()
     assert "\n```\n\n## Data\n\n{{ name }}\n\n## Metrics\n" in second
-    assert "\n| eval_accuracy | 0.75 |\n| global_step | 7 |\n" in second
+    table = "|---|---|\n| eval_accuracy | 0.75 |\n| eval_loss | 0.5 |\n"
+    assert second.endswith(table)
 
 
 def test_model_card_names_a_license_only_if_it_is_known(tmp_path):
