@@ -62,9 +62,24 @@ def test_columns_given_by_number_do_not_lose_the_first_row(tmp_path, caplog):
     assert len(task.data.read("train")) == len(task.data.read("dev")) == 3
     assert "train.csv:1: this line is data" in caplog.text
     (tmp_path / "train.csv").write_text("stars,review\n1,good\n0,bad\n")
+    with pytest.raises(InputError, match=r"dev.csv: .* columns stars, review"):
+        tasks.get(*detection.detect_omitted(options))
+    options = options.replace(do_eval=False)
     task = tasks.get(*detection.detect_omitted(options))
     assert len(task.data.read("train")) == 2
     assert "train.csv:1: this line is the header" in caplog.text
+
+
+def test_column_given_by_number_has_its_name_in_other_tables(tmp_path, caplog):
+    caplog.set_level("INFO", logger="absl")
+    (tmp_path / "train.csv").write_text("id,a,b,y\n7,good,x,1\n8,bad,z,0\n")
+    (tmp_path / "dev.csv").write_text("b,y,a\nx,0,bad cat\n")
+    flags = {"text_a_column": "1", "label_column": "3", "has_header": True}
+    options = tiny.options(tmp_path, task_name="csv", **flags)
+    task = tasks.get(*detection.detect_omitted(options))
+    assert [e.text_a for e in task.data.read("dev")] == ["bad cat"]
+    assert task.to_json()["columns"] == {"names": ["a"], "has_header": True}
+    assert "--text_column=1 is the column 'a'" in caplog.text
 
 
 @pytest.mark.parametrize(
