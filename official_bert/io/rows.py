@@ -5,6 +5,7 @@ import json
 import math
 import re
 import string
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,8 +13,10 @@ from official_bert.errors import InputError, listed, quoted
 
 _NOT_EMPTY = "not be empty: fill it in, or remove the row"
 
-# Currencies, percent signs and spaces in numbers.
-_UNITS = re.compile(r"[$€£¥%\s]")
+# Currencies, percent signs, spaces and apostrophes in numbers.
+_UNITS = re.compile(r"[$€£¥%\s'’]")
+# Several separators of thousands, such as those of 1.234.567.
+_THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:([.,])\d{3})(?:\1\d{3})+")
 
 # How programs write lists, tuples, sets and objects, such as "['a', 'b']",
 # "[a, b]", "[[0, 3, 'a']]", "('a',)", "{'a', 'b'}" or "{'a': 1}".
@@ -159,7 +162,8 @@ class Row(NamedTuple):
             return number
         if plain_number(value) is not None:
             must = (
-                "be a number such as 1399.5, without a comma, currency or unit"
+                "be a number such as 1399.5, without commas, separators of "
+                "thousands, currency or unit"
             )
             raise self.error(column, must, value)
         must = _NOT_EMPTY if _is_empty(value) else "be a number"
@@ -204,6 +208,9 @@ class Row(NamedTuple):
         """Raises `InputError` unless a label is one of the known ones."""
         if label not in labels:
             must = f"be one of {listed(labels)}"
+            forms = {unicodedata.normalize("NFC", name) for name in labels}
+            if unicodedata.normalize("NFC", label) in forms:
+                must += ", in the same Unicode normalization form (such as NFC)"
             raise self.error(column, must, label, UnknownValueError)
 
     def error(
@@ -257,6 +264,8 @@ def to_number(cell: Any) -> float | None:
 def plain_number(cell: Any) -> float | None:
     """Returns a number in another format, such as "1.399,50 €" or "12%"."""
     text = _UNITS.sub("", str(cell))
+    if match := _THOUSANDS.fullmatch(text):
+        text = text.replace(match[1], "")
     if "," in text and "." in text:  # The first one separates thousands.
         text = text.replace(min(",.", key=text.index), "")
     return to_number(text.replace(",", "."))

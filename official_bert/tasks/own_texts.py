@@ -3,11 +3,11 @@
 import collections
 import dataclasses
 import operator
+import re
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-import numpy as np
 from absl import logging
 
 from official_bert.errors import InputError, listed
@@ -103,12 +103,8 @@ class OwnTexts(OwnLabels):
             self.training_column(self.options.label_column),
         )
         training = [e for i, e in enumerate(examples) if i not in held_out]
-        has_weights = training and self.options.weight_column
-        if has_weights and not any(np.float32(e.weight) for e in training):
-            raise InputError(
-                f"{self.training_column(self.options.weight_column)} must have "
-                "a weight above 0. Received: only 0 in the training examples."
-            )
+        if training and self.options.weight_column:
+            text_checks.check_weights(self, training)
         return dataclasses.replace(
             self,
             labels=labels,
@@ -190,7 +186,9 @@ class OwnTexts(OwnLabels):
             return None
         cell = row.get(column)
         is_text = isinstance(cell, str) and cell.strip()
-        return cell.strip() if is_text else row.name(column)
+        group = cell.strip() if is_text else row.name(column)
+        # Numbers become 1.0 if another cell of their column is empty.
+        return group[:-2] if re.fullmatch(r"\d+\.0", group) else group
 
     def held_out_objects(self) -> Iterator[dict[str, Any]]:
         """Yields rows; their labels are in the form that the model knows."""

@@ -6,9 +6,10 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
+import numpy as np
 from absl import logging
 
-from official_bert.errors import InputError, quoted
+from official_bert.errors import InputError, listed, quoted
 from official_bert.io import files
 from official_bert.io.rows import to_number
 from official_bert.tasks.own_data import OwnData
@@ -20,6 +21,9 @@ _MISSING = (
     *("", "nan", "n/a", "na", "<na>", "null", "(null)", r"\n"),
     *("#n/a", "#name?", "#ref!", "#value!", "#div/0!", "#num!", "#null!"),
 )
+
+# What programs write for missing numbers: 99, -99, 999, ...
+_NINES = {sign * (10.0**size - 1) for size in range(2, 7) for sign in (1, -1)}
 
 
 def check_training(
@@ -44,8 +48,13 @@ def _warn_of_odd_cells(
     missing = "are empty, or look like missing values (NaN, NA, None, #REF!"
     odd_texts = f"texts {missing})"
     odd_labels = f"labels {missing}, -, ? or -1)"
+    odd_numbers = (
+        "labels look like missing values (99, -999), far from all others"
+    )
     damaged = "texts have a wrong encoding (U+FFFD, Ã© for é, or b'...')"
     placeholders = {*filter(_is_missing, labels), *_placeholders(labels)}
+    scores = [e.label for e in examples if isinstance(e.label, float)]
+    placeholder_numbers = _placeholder_numbers(scores)
     guids_of: dict[str, list[str]] = collections.defaultdict(list)
     for example in examples:
         texts = [*filter(None, example.texts)]
@@ -53,6 +62,8 @@ def _warn_of_odd_cells(
             guids_of[odd_texts].append(example.guid)
         if labels and placeholders.intersection(names_of(example.label)):
             guids_of[odd_labels].append(example.guid)
+        if example.label in placeholder_numbers:
+            guids_of[odd_numbers].append(example.guid)
         if any(map(_is_damaged, texts)):
             guids_of[damaged].append(example.guid)
     for problem, guids in guids_of.items():
@@ -93,6 +104,15 @@ def _placeholders(labels: Collection[str]) -> set[str]:
     if {-1, 0, 1, 2} <= numbers.keys() and -2 not in numbers:
         names.add(numbers[-1])
     return names.intersection(labels)
+
+
+def _placeholder_numbers(numbers: Collection[float]) -> set[float]:
+    """Returns the numbers of `_NINES` that are far from all others."""
+    others = {*numbers} - _NINES
+    low, high = min(others, default=0.0), max(others, default=0.0)
+    margin = 5 * (high - low)
+    nines = _NINES.intersection(numbers) if others else set()
+    return {n for n in nines if not low - margin <= n <= high + margin}
 
 
 def _check_contradictions(
@@ -144,6 +164,28 @@ def _check_groups(data: OwnData, examples: Sequence[Any]) -> None:
         logging.warning(
             f"{where}: {num_single} of {len(sizes)} queries have a single "
             "row, so there is nothing to rank. Check --group_column"
+        )
+
+
+def check_weights(data: OwnData, training: Sequence[Any]) -> None:
+    """Warns of labels without weights; `InputError` if all are 0."""
+    where = data.training_column(data.options.weight_column)
+    weighted = [e for e in training if np.float32(e.weight)]
+    if not weighted:
+        raise InputError(
+            f"{where} must have a weight above 0. Received: only 0 in the "
+            "training examples."
+        )
+    if data.options.task_type == "regression":
+        return
+    found, learned = (
+        {name for e in examples for name in names_of(e.label)}
+        for examples in (training, weighted)
+    )
+    if unlearned := sorted(found - learned):
+        logging.warning(
+            f"{where} has only 0 for the labels {listed(unlearned)}: they are "
+            "not learned"
         )
 
 

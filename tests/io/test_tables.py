@@ -383,6 +383,11 @@ def test_empty_row_between_others_is_ignored_with_a_warning(tmp_path, caplog):
     [
         ("1.399,50 €", 1399.5),
         ("$1,399.50", 1399.5),
+        ("1.234.567", 1234567.0),
+        ("-1,234,567.5", -1234567.5),
+        ("1'234'567", 1234567.0),
+        ("1\u202f234,5", 1234.5),
+        ("1.2.3", None),
         ("0,5", 0.5),
         ("12 %", 12.0),
         (7, 7.0),
@@ -401,3 +406,9 @@ def test_long_value_is_cut_in_a_message(tmp_path):
         row.require_label("label", row.name("label"), labels)
     assert len(str(caught.value)) < 500
     assert "8, 9, ... and 9989 more" in str(caught.value)
+
+
+def test_label_in_another_unicode_form_is_an_error_that_says_so(tmp_path):
+    [row] = read(tmp_path, "label\ncafe\u0301\n", "csv")
+    with pytest.raises(InputError, match="in the same Unicode normalization"):
+        row.require_label("label", row.name("label"), ["caf\xe9", "tea"])

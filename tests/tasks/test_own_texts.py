@@ -237,7 +237,7 @@ def test_texts_that_differ_in_case_and_spaces_are_in_the_same_part(
     assert "1 of 2 texts are also in the training data" in caplog.text
 
 
-def test_weights_are_read_from_the_training_data_only(tmp_path):
+def test_weights_are_read_from_the_training_data_only(tmp_path, caplog):
     (tmp_path / "train.csv").write_text("n,text,label\n0.5,a,x\n0,b,y\n2,c,x\n")
     (tmp_path / "dev.csv").write_text("text,label\na,x\n")
     task = make(tmp_path, weight_column="n", do_eval=True)
@@ -245,6 +245,7 @@ def test_weights_are_read_from_the_training_data_only(tmp_path):
     assert training == {"a": 0.5, "b": 0.0, "c": 2.0}
     assert [e.weight for e in task.data.read("dev")] == [None]
     assert "has_weights" not in task.to_json()
+    assert "train.csv' has only 0 for the labels y: they are" in caplog.text
 
 
 @pytest.mark.parametrize(

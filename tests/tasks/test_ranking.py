@@ -123,6 +123,17 @@ def test_spaces_around_a_query_do_not_make_another_group(tmp_path):
     assert groups == ["q", "q"]
 
 
+def test_query_id_is_the_same_group_as_an_integer_and_a_float(tmp_path):
+    for name, ids in (("a", "1 2"), ("b", "1.0 2.5")):
+        rows = zip(ids.split(), (f"{name}c", f"{name}d"), (0, 1), strict=True)
+        write_pairs(tmp_path, rows, name)
+    both = ",".join(str(tmp_path / f"{name}.csv") for name in "ab")
+    flags = {"train_file": both, "task_name": None, "do_eval": False}
+    task = make(tmp_path, dev_share=0.0, **flags)
+    groups = sorted(e.group for e in task.data.read("train"))
+    assert groups == ["1", "1", "2", "2.5"]
+
+
 @pytest.mark.parametrize(
     ("rows", "flags", "message"),
     [

@@ -19,6 +19,8 @@ SEVERAL = ["a,x", "b,y", 'c,"x,y"', "d,x", "e,y", "f,nan", "g,"]
 SNLI = [f"text {i},{'enc-'[i % 4]}" for i in range(16)]
 SNLI_IDS = [f"text {i},{i % 4 - 1}" for i in range(16)]
 
+SCORES = [*(f"text {i},{i % 5 + 0.5}" for i in range(8)), "a,-999", "b,99"]
+
 # Empty texts and labels that differ in case have their own warnings.
 AMBIGUOUS = ["a,x", "a,y", "b,x", "b,y", "c,x", "c,X", ",x", ",y"]
 
@@ -52,6 +54,7 @@ MISSING = "are empty, or look like missing values (NaN, NA, None, #REF!"
         (AMBIGUOUS, ["(number of such texts: 2, such as 'a')"]),
         (SNLI, [f"4 of 16 labels {MISSING}"]),
         (SNLI_IDS, [f"4 of 16 labels {MISSING}"]),
+        (SCORES, ["2 of 10 labels look like missing", "others: lines 10, 11."]),
     ],
 )
 def test_data_that_make_results_unreliable_are_reported(
@@ -75,6 +78,13 @@ def test_usual_labels_are_not_reported(tmp_path, caplog, labels):
     rows = [f"naïve “text” {i},{labels[i % len(labels)]}" for i in range(24)]
     text = table(*rows, header="text,label")
     tasks.get(complete(tmp_path, "a.csv", text, "--task_type=classification"))
+    assert not caplog.messages
+
+
+def test_99_is_not_reported_among_similar_numbers(tmp_path, caplog):
+    rows = [f"text {i},{(0.5, 40, 99)[i % 3]}" for i in range(24)]
+    text = table(*rows, header="text,label")
+    tasks.get(complete(tmp_path, "a.csv", text, "--task_type=regression"))
     assert not caplog.messages
 
 
