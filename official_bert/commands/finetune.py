@@ -12,6 +12,7 @@ from official_bert.commands import run_classifier
 from official_bert.errors import InputError
 from official_bert.io import files, frames, tables
 from official_bert.options import RunClassifier, cli, flags
+from official_bert.runs import file_names
 
 if TYPE_CHECKING:
     from official_bert.inference.predictor import Predictor
@@ -57,7 +58,7 @@ def finetune(
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(
             tempfile.TemporaryDirectory(
-                prefix="official_bert_", ignore_cleanup_errors=True
+                prefix=file_names.TEMPORARY, ignore_cleanup_errors=True
             )
         )
         try:

@@ -244,7 +244,9 @@ class FinetuningOptions(
     def more_steps(self) -> str:
         """Flags that would give more training steps, for messages, or ""."""
         values = []
-        if self.train_batch_size > 8:
+        # Embeddings learn from the other texts of the batch: more are better.
+        is_embedding = getattr(self, "task_type", "") == "embedding"
+        if self.train_batch_size > 8 and not is_embedding:
             values.append("--train_batch_size=8")
         if self.num_train_epochs < 20:
             values.append("--num_train_epochs=20")

@@ -39,6 +39,9 @@ FOLDS_TABLE, OUT_OF_FOLD = "folds.tsv", "out_of_fold.jsonl"
 SUSPECT_LABELS = "suspect_labels.tsv"
 MINED = "mined_negatives.csv"
 
+# The start of the name of a directory that is removed with a `Predictor`.
+TEMPORARY = "official_bert_finetune_"
+
 # Of `--folds` and `--mine_negatives`.
 _TABLES = "|".join(
     map(re.escape, (FOLDS_TABLE, OUT_OF_FOLD, SUSPECT_LABELS, MINED))

@@ -130,13 +130,13 @@ def _warn_of_labels(counts: Counter[Any]) -> None:
     for label in map(str, counts):
         bit, number = to_bit(label), to_number(label)
         key = _plain(label) if number is None else number
-        spellings[key if bit is None else bit].append(repr(label))
-    if similar := [" / ".join(s) for s in spellings.values() if len(s) > 1]:
+        spellings[key if bit is None else bit].append(label)
+    if similar := [_spelled(s) for s in spellings.values() if len(s) > 1]:
         logging.warning(
             "These labels are different classes, but differ only in case, "
-            "spaces, quotes, invisible characters, or the form of a number or "
-            f"truth value: {listed(similar)}. If they mean the same, write "
-            "them alike"
+            "spaces, quotes, invisible characters, Unicode normalization, or "
+            f"the form of a number or truth value: {listed(similar)}. If they "
+            "mean the same, write them alike"
         )
     if len(counts) > 100 or len(counts) > max(2, counts.total() / 2):
         logging.warning(
@@ -145,6 +145,12 @@ def _warn_of_labels(counts: Counter[Any]) -> None:
             "another column of labels. If they are numbers, use "
             "--task_type=regression."
         )
+
+
+def _spelled(labels: Sequence[str]) -> str:
+    """Returns labels for a message; with code points if they look alike."""
+    forms = {unicodedata.normalize("NFC", label) for label in labels}
+    return " / ".join(map(repr if len(forms) == len(labels) else ascii, labels))
 
 
 def _plain(label: str) -> str:
@@ -324,6 +330,12 @@ def print_next_command(task: Task, options: FinetuningOptions) -> None:
         f"in {directory}:{bullet_list(run.result_names())}"
     )
     if not options.do_train:
+        return
+    if file_names.TEMPORARY in directory:
+        print(
+            "\nThe directory is temporary: it is removed with the Predictor. "
+            "To keep the model, pass output_dir."
+        )
         return
     print(
         f"\nPredict new examples{task.input_hint}:\n  python predict.py "

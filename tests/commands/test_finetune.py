@@ -126,7 +126,7 @@ assert not os.path.exists(directory)
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_learning")
-def test_temporary_directory_is_removed_with_the_predictor(folder):
+def test_temporary_directory_is_removed_with_the_predictor(folder, capsys):
     dev = polars.DataFrame(COLUMNS)[:20]
     path = write_table(folder)
     predictor = finetune(folder, path, dev_file=dev, dev_share=None)
@@ -134,6 +134,9 @@ def test_temporary_directory_is_removed_with_the_predictor(folder):
     assert directory.is_relative_to(temporary(folder)[0])
     scores = read_json(directory / "eval_results.json")["per_class"].values()
     assert sum(score["support"] for score in scores) == 20
+    printed = capsys.readouterr().out
+    assert "predict.py" not in printed
+    assert printed.endswith("To keep the model, pass output_dir.\n")
     del predictor
     gc.collect()
     assert temporary(folder) == []
