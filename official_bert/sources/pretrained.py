@@ -6,6 +6,7 @@ and vocabularies of other formats are translated to `bert_config.json` and
 `vocab.txt`, in a cache.
 """
 
+import atexit
 import dataclasses
 import difflib
 import functools
@@ -14,6 +15,7 @@ import logging as stdlib_logging
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -347,22 +349,34 @@ def looks_uncased(vocab: str) -> bool:
 
 
 def _cache(texts: Mapping[str, str]) -> str:
-    """Returns a directory in the user's cache with files of {name: text}."""
+    """Returns a directory in the user's cache with files of {name: text}.
+
+    If it cannot be written, as in containers with a read-only home, returns a
+    temporary one.
+    """
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     content = "".join(texts.values())
     digest = hashlib.sha256(content.encode("utf-8")).hexdigest()[:16]
     directory = os.path.join(home, "official_bert", digest)
-    for name, text in texts.items():
-        path = os.path.join(directory, name)
-        if files.exists(path):
-            continue
+    try:
+        _write_missing(directory, texts)
+    except InputError as error:
         try:
-            files.write_text(path, text)
-        except InputError as error:
+            directory = tempfile.mkdtemp()
+        except OSError:
             raise InputError(
                 f"{error} To use another directory, set XDG_CACHE_HOME."
             ) from error
+        atexit.register(files.remove_directory, directory)
+        _write_missing(directory, texts)
     return directory
+
+
+def _write_missing(directory: str, texts: Mapping[str, str]) -> None:
+    for name, text in texts.items():
+        path = os.path.join(directory, name)
+        if not files.exists(path):
+            files.write_text(path, text)
 
 
 @functools.cache

@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 
 import keras
@@ -262,6 +263,19 @@ def test_tokenizer_flags_change_the_tokenizer_of_the_model(models):
     found = command_lines.parse(ExtractFeatures, line).model_files.settings
     contents = [token.content for token in found.added_tokens]
     assert (found.strip_accents, contents) == (False, ["[MASK]"])
+
+
+def test_model_is_read_without_a_cache_that_can_be_written(
+    models, directory, monkeypatch
+):
+    expected = pretrained.find(models["huggingface"])
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
+    found = pretrained.find(models["huggingface"])
+    assert found.config == expected.config
+    assert found.tokenizer.vocab == expected.tokenizer.vocab
+    monkeypatch.setattr(tempfile, "tempdir", str(directory / "missing"))
+    with pytest.raises(InputError, match=r"/dev/null/.*set XDG_CACHE_HOME\."):
+        pretrained.find(models["huggingface"])
 
 
 @pytest.mark.parametrize("name", FORMATS)
