@@ -314,12 +314,9 @@ class Bert(layers.PretrainedLayer):
         bias = attention_bias(
             input_mask, self.compute_dtype, is_packed, is_left_to_right
         )
-        if is_left_to_right:
-            pooled_positions = _last_tokens(input_mask, cls_positions)
-        elif is_packed:
-            pooled_positions = cls_positions
-        else:
-            pooled_positions = ops.zeros_like(input_mask[:, :1], dtype="int32")
+        pooled_positions = _pooled_positions(
+            input_mask, cls_positions, is_left_to_right
+        )
         last_positions = None
         if output_positions is not None:
             last_positions = ops.concatenate(
@@ -382,8 +379,17 @@ def _require_shape(name: str, value: Any, input_ids: Any) -> None:
         )
 
 
-def _last_tokens(input_mask: Any, cls_positions: Any) -> Any:
-    """Returns the last position [B, 1 or K] of each sequence; 0 if empty."""
+def _pooled_positions(
+    input_mask: Any, cls_positions: Any, is_left_to_right: bool
+) -> Any:
+    """Returns the position [B, 1 or K] of each sequence that is pooled.
+
+    It is the first one or, left-to-right, that of the last token; 0 if empty.
+    """
+    if not is_left_to_right:
+        if cls_positions is not None:
+            return cls_positions
+        return ops.zeros_like(input_mask[:, :1], dtype="int32")
     mask = ops.cast(ops.expand_dims(input_mask, 1), "int32")  # [B, 1, S]
     num_sequences = 1 if cls_positions is None else ops.shape(cls_positions)[1]
     numbers = ops.expand_dims(ops.arange(1, num_sequences + 1), 1)
