@@ -7,10 +7,11 @@ from official_bert.io import files
 from official_bert.options import checks, flags
 from official_bert.options.model_source import TokenizerOptions
 from official_bert.runs import file_names
-from official_bert.sources import formats, pretrained
+from official_bert.sources import downloads, formats
 from official_bert.sources.formats import FORMATS
 from official_bert.sources.formats.huggingface import sentence_transformers
 from official_bert.sources.heads import CLASSIFIERS
+from official_bert.sources.released_models import show_released
 
 # {values of --to that cannot be converted back: packages that they need}.
 EXPORTS = {"openvino": ["openvino"], "onnx": ["tf2onnx", "onnxruntime"]}
@@ -93,12 +94,12 @@ class ConvertCheckpoint(TokenizerOptions, heading="Model"):
         """Downloads the model if --input is a name; sets its directory."""
         model = self.input or ""
         if model == "list":
-            pretrained.show_released()
+            show_released()
         paths = (model, model + file_names.INDEX)
         is_path = any(map(files.exists, paths))
-        if is_path or not pretrained.is_name(model):
+        if is_path or not downloads.is_name(model):
             return self
-        return self.replace(input=pretrained.download(model))
+        return self.replace(input=downloads.download(model))
 
     def _check(self) -> None:
         super()._check()

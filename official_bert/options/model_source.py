@@ -22,6 +22,7 @@ from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.sources.pretrained import ModelFiles
 from official_bert.sources.released_models import (
     DEMO,
+    show_released,
     validate_case_matches_checkpoint,
 )
 
@@ -72,7 +73,7 @@ class NamedModel(flags.Options, heading="Model"):
             logging.info(f"No model is given. Using --model={DEMO}")
             options = options.fill({"model": DEMO})
         if options.model == "list":
-            pretrained.show_released()
+            show_released()
         names = options.fields().keys() & ModelFiles.names()
         if not options.model or names <= options.given:
             return options

@@ -1,4 +1,4 @@
-"""Finds and downloads the model that a `--model` value names.
+"""Finds the model that a `--model` value names.
 
 The value is a directory, a released model or a Hugging Face repository. Weights
 stay where they are, in any format that `convert_checkpoint.py` reads. Configs
@@ -8,28 +8,19 @@ and vocabularies of other formats are translated to `bert_config.json` and
 
 import atexit
 import dataclasses
-import difflib
 import functools
 import hashlib
-import logging as stdlib_logging
 import os
 import re
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from absl import logging
 
 from official_bert.config import BertConfig
-from official_bert.errors import (
-    InputError,
-    first_line,
-    listed,
-    suppress_broken_pipe,
-)
+from official_bert.errors import InputError
 from official_bert.io import files
-from official_bert.runs import file_names
 from official_bert.runs.file_names import CONFIG, VOCAB
 from official_bert.sources import (
     checkpoint_paths,
@@ -37,12 +28,13 @@ from official_bert.sources import (
     task_file,
     tokenizer_files,
 )
+from official_bert.sources.downloads import download
 from official_bert.sources.embedding_settings import EmbeddingSettings
-from official_bert.sources.formats import METADATA_PATTERNS, WEIGHTS_PATTERNS
+from official_bert.sources.formats import METADATA_PATTERNS
 from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.sources.formats.huggingface import sentence_transformers
 from official_bert.sources.formats.tf1 import files as tf1_files
-from official_bert.sources.released_models import DEMO, released
+from official_bert.sources.released_models import released
 from official_bert.tokenization.normalize import normalize
 from official_bert.tokenization.settings import (
     CASED,
@@ -53,9 +45,6 @@ from official_bert.tokenization.settings import (
 
 if TYPE_CHECKING:
     from official_bert.tokenization import Tokenizer
-
-_REPOSITORY = re.compile(r"\w[\w.-]*/\w[\w.-]*(@.+)?")
-_ARCHIVES = "https://storage.googleapis.com/bert_models/"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -192,7 +181,7 @@ def find(
     model = os.path.expanduser(model)
     is_path = files.exists(model)
     directory = (
-        model.rstrip("/") if is_path else _download(model, METADATA_PATTERNS)
+        model.rstrip("/") if is_path else download(model, METADATA_PATTERNS)
     )
     directory = sentence_transformers.transformer_directory(directory)
     source = formats.find(directory, model)
@@ -281,32 +270,9 @@ def download_weights(model: str | os.PathLike[str], checkpoint: str) -> None:
     model = os.path.expanduser(model)
     if files.exists(model):
         return
-    directory = _download(model, METADATA_PATTERNS)
+    directory = download(model, METADATA_PATTERNS)
     if f"{checkpoint}/".startswith(f"{directory}/"):
-        commit = os.path.basename(directory)
-        _download(model, METADATA_PATTERNS + WEIGHTS_PATTERNS, commit=commit)
-
-
-def download(model: str) -> str:
-    """Downloads all files of a model; returns their directory."""
-    return _download(model, METADATA_PATTERNS + WEIGHTS_PATTERNS)
-
-
-def is_name(model: str) -> bool:
-    """Whether this can be a name in `released`, or OWNER/NAME[@REVISION]."""
-    return model in released() or bool(_REPOSITORY.fullmatch(model))
-
-
-def show_released() -> NoReturn:
-    """Prints the released models and exits: `--model=list`."""
-    with suppress_broken_pipe():
-        print(f"{'name':28} layers hidden heads casing  repository")
-        for name, row in released().items():
-            print(
-                f"{name:28} {row['layers']:>6} {row['hidden']:>6} "
-                f"{row['heads']:>5} {row['casing']:7} {row['repository']}"
-            )
-    sys.exit()
+        download(model, commit=os.path.basename(directory))
 
 
 def _is_uncased(
@@ -377,113 +343,3 @@ def _write_missing(directory: str, texts: Mapping[str, str]) -> None:
         path = os.path.join(directory, name)
         if not files.exists(path):
             files.write_text(path, text)
-
-
-@functools.cache
-def _download(model: str, patterns: tuple[str, ...], commit: str = "") -> str:
-    """Returns the directory of a repository's files in the Hub's cache.
-
-    Only files that the cache lacks are downloaded. `commit` overrides the
-    revision. `DEMO` is in the directory of the commands.
-    """
-    if model == DEMO:
-        return os.path.join(
-            files.data_directory(), released()[DEMO]["repository"]
-        )
-    if not is_name(model):
-        rows = released().items()
-        similar = [n for n, r in rows if r["repository"].endswith(f"/{model}")]
-        similar += difflib.get_close_matches(model, released(), 1, 0.75)
-        hint = f"Did you mean {similar[0]}? " if similar else ""
-        if files.exists(f"{model}{file_names.INDEX}"):
-            hint = "For a checkpoint, pass its directory. "
-        raise InputError(
-            f"{model!r} must be a directory, the name of a released model, or "
-            "OWNER/NAME on the Hugging Face Hub, such as sentence-transformers/"
-            f"all-MiniLM-L6-v2. {hint}`python run_classifier.py --model=list` "
-            "shows the released models."
-        )
-    name, _, revision = model.partition("@")
-    archive = ""
-    if name in released():
-        row = released()[name]
-        name, archive = row["repository"], row["archive"]
-    import huggingface_hub
-    from huggingface_hub import errors
-
-    # absl would show a line for every request.
-    stdlib_logging.getLogger("httpx2").setLevel(stdlib_logging.WARNING)
-    try:
-        directory: str = huggingface_hub.snapshot_download(
-            name,
-            revision=commit or revision or None,
-            allow_patterns=list(patterns),
-        )
-    # The client raises the others for proxies that it does not support.
-    except (
-        *(OSError, ImportError, ValueError),
-        *(errors.HTTPError, errors.XetDownloadError),
-    ) as error:
-        problem = _download_problem(error, revision, archive)
-        raise InputError(f"{name} {problem}") from error
-    if not commit:
-        _require_weights(name, directory)
-    return directory
-
-
-def _download_problem(error: Exception, revision: str, archive: str) -> str:
-    from huggingface_hub import errors
-
-    if isinstance(error, errors.HFValidationError):
-        return (
-            "is neither a directory nor a valid name on the Hugging Face Hub: "
-            f"{first_line(error)}"
-        )
-    if isinstance(error, errors.RevisionNotFoundError):
-        return f"has no revision {revision}."
-    if isinstance(error, errors.GatedRepoError):
-        return (
-            "requires permission. Request access on the page of the model, "
-            "then log in with `hf auth login`."
-        )
-    if isinstance(error, errors.RepositoryNotFoundError):
-        return (
-            "is neither a directory nor a repository on the Hugging Face Hub. "
-            "Check the name; for a private repository, log in with `hf auth "
-            "login`."
-        )
-    local = "pass a local directory"
-    if archive:
-        local = f"unpack {_ARCHIVES}{archive}.zip, and pass the directory"
-    return (
-        "cannot be downloaded. Check the connection, HF_ENDPOINT, "
-        f"HF_HUB_OFFLINE and proxies (ALL_PROXY), or {local}. Received: "
-        f"{first_line(error).removeprefix('Got: ')}"
-    )
-
-
-def _require_weights(repository: str, directory: str) -> None:
-    """Raises `InputError` if a repository has no weights that can be read."""
-    import huggingface_hub
-
-    if checkpoint_paths.has_any(
-        files.list_directory(directory), WEIGHTS_PATTERNS
-    ):
-        return  # They are in the cache.
-    api = huggingface_hub.HfApi()
-    try:
-        commit = os.path.basename(directory)
-        names = api.list_repo_files(repository, revision=commit)
-    except (OSError, huggingface_hub.errors.HTTPError):
-        return  # Without a connection, downloading the weights fails anyway.
-    if checkpoint_paths.has_any(names, WEIGHTS_PATTERNS):
-        return
-    for row in released().values():
-        if row["repository"] == repository:
-            raise InputError(
-                f"{repository} has no safetensors. Download and unpack "
-                f"{_ARCHIVES}{row['archive']}.zip, and pass the directory."
-            )
-    for name in names:
-        formats.require_readable(f"{repository}/{name}")
-    raise InputError(f"{repository} has no weights. Received: {listed(names)}.")

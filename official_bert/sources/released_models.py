@@ -4,8 +4,10 @@ import csv
 import functools
 import importlib.resources
 import re
+import sys
+from typing import NoReturn
 
-from official_bert.errors import InputError
+from official_bert.errors import InputError, suppress_broken_pipe
 
 # The model that comes with the commands and needs no network.
 DEMO = "bert_tiny_demo"
@@ -17,6 +19,18 @@ def released() -> dict[str, dict[str, str]]:
     table = importlib.resources.files(__package__) / "released_models.tsv"
     lines = table.read_text(encoding="utf-8").splitlines()
     return {row["name"]: row for row in csv.DictReader(lines, delimiter="\t")}
+
+
+def show_released() -> NoReturn:
+    """Prints the released models and exits: `--model=list`."""
+    with suppress_broken_pipe():
+        print(f"{'name':28} layers hidden heads casing  repository")
+        for name, row in released().items():
+            print(
+                f"{name:28} {row['layers']:>6} {row['hidden']:>6} "
+                f"{row['heads']:>5} {row['casing']:7} {row['repository']}"
+            )
+    sys.exit()
 
 
 def validate_case_matches_checkpoint(

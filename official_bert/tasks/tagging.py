@@ -352,7 +352,7 @@ class TaggingTask(task.Task):
 
     def read_inputs(self, options: Predict) -> Iterator[Input] | None:
         """Yields the sentences of a CoNLL file or table; None for others."""
-        path, file_format = options.input_file, options.resolved_format
+        path = options.input_file
         if options.reads_table:
             columns = RunClassifier(
                 text_a_column=self.text_column,
@@ -361,24 +361,13 @@ class TaggingTask(task.Task):
             )
             table = OwnTags("", labels=self.labels, options=columns)
             is_conll = table.has_conll_columns(path, needs_tags=False)
-            if file_format != "tsv" or not is_conll:
+            if options.resolved_format != "tsv" or not is_conll:
                 rows, words, _ = table.read_table(path, needs_tags=False)
                 cells = ((row.where, row.get(words)) for row in rows)
                 return (Input(where, cell, cell) for where, cell in cells)
         reader = ConllData("", self.token_column, self.tag_column, self.labels)
-        if file_format != "conll":
-            is_known = options.input_format != "auto" or file_format == "jsonl"
-            if is_known or not files.can_reread(path):
-                return None
-            is_conll = reader.recognizes(path)
-            kind, other = "one text per line", "conll"
-            if is_conll:
-                kind = f"CoNLL, with words in column {self.token_column}"
-                other = "lines"
-            note = f"(otherwise: --input_format={other})"
-            logging.info(f"{path} is read as {kind} {note}")
-            if not is_conll:
-                return None
+        if not _is_conll(reader, options):
+            return None
         sentences = reader.read_file(path, needs_tags=False)
         return (Input(path, s, s.words) for s in sentences)
 
@@ -448,3 +437,21 @@ class TaggingTask(task.Task):
     @classmethod
     def of_transformers(cls, model: task.TransformersModel) -> "TaggingTask":
         return cls(labels=model.labels)
+
+
+def _is_conll(reader: ConllData, options: Predict) -> bool:
+    """Whether `predict.py` reads CoNLL; logs what its rows look like."""
+    path, file_format = options.input_file, options.resolved_format
+    if file_format == "conll":
+        return True
+    is_known = options.input_format != "auto" or file_format == "jsonl"
+    if is_known or not files.can_reread(path):
+        return False
+    is_conll = reader.recognizes(path)
+    kind, other = "one text per line", "conll"
+    if is_conll:
+        kind = f"CoNLL, with words in column {reader.token_column}"
+        other = "lines"
+    note = f"(otherwise: --input_format={other})"
+    logging.info(f"{path} is read as {kind} {note}")
+    return is_conll

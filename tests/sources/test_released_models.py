@@ -3,7 +3,9 @@ import json
 import re
 
 import pytest
+from support import command_lines
 
+from official_bert.options import ExtractFeatures
 from official_bert.sources.released_models import released
 from official_bert.tokenization import validate_case_matches_checkpoint
 
@@ -75,3 +77,14 @@ def test_all_released_models_are_listed_with_the_sizes_in_their_names():
     for name, row in released().items():
         in_name = re.findall(r"-(\d+)", name) or ["2", "128", "2"]
         assert [row[column] for column in columns] == in_name
+
+
+def test_model_list_shows_all_released_models(capsys):
+    with pytest.raises(SystemExit) as stop:
+        command_lines.parse(ExtractFeatures, "--model=list")
+    assert not stop.value.code
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 35
+    assert lines[1].split()[:2] == ["bert_tiny_demo", "2"]
+    row = "cased_L-24_H-1024_A-16 24 1024 16 cased google-bert/bert-large-cased"
+    assert row.split() in [line.split() for line in lines]

@@ -11,7 +11,7 @@ from official_bert.modeling import finetuning_models as finetuning
 from official_bert.modeling.encoder import Bert
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import ConvertCheckpoint
-from official_bert.sources import heads, loading, weights
+from official_bert.sources import formats, heads, loading, weights
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.formats.tf1 import weights as tf1_weights
 from support import SPECIAL, recorded, write_vocab
@@ -20,6 +20,7 @@ from tools.golden.transformers_process import INPUTS, SIZES
 
 VOCAB = [*SPECIAL, *"abcdefghijklmnopqrs"]
 HEADS = heads.KINDS
+FORMATS = [row.name for row in formats.FORMATS.values() if row.is_output]
 CLASSIFIERS = [h.name for h in HEADS.values() if h.scopes == ("output_",)]
 
 # Head -> our model, and what transformers calls its outputs.
