@@ -223,7 +223,7 @@ class OwnTags(ConllData):
         return not (is_header and _named(names, conll.WORD_COLUMNS))
 
     def read_table(
-        self, path: str, *, needs_tags: bool
+        self, path: str, file_format: str, *, needs_tags: bool
     ) -> tuple[list[Row], str, str]:
         """Returns rows with a text or the words of a sentence each.
 
@@ -233,7 +233,7 @@ class OwnTags(ConllData):
         by_number = (options.text_a_column or "").isdecimal()
         all_rows = tables.read(
             path,
-            tables.format_of(path),
+            file_format,
             has_header=options.reads_header and not by_number,
             flags=flags_of_columns(options),
         )
@@ -253,7 +253,9 @@ class OwnTags(ConllData):
         """Reads a file; with `needs_tags`, all words must have known tags."""
         if self.has_conll_columns(path, needs_tags=needs_tags):
             return super().read_file(path, needs_tags=needs_tags)
-        rows, words, tags = self.read_table(path, needs_tags=needs_tags)
+        rows, words, tags = self.read_table(
+            path, tables.format_of(path), needs_tags=needs_tags
+        )
         problems: list[str] = []
         sentences = [
             self._sentence(row, words, tags, needs_tags, problems)

@@ -360,9 +360,12 @@ class TaggingTask(task.Task):
                 has_header=options.has_header,
             )
             table = OwnTags("", labels=self.labels, options=columns)
+            is_auto = options.input_format == "auto"
             is_conll = table.has_conll_columns(path, needs_tags=False)
-            if options.resolved_format != "tsv" or not is_conll:
-                rows, words, _ = table.read_table(path, needs_tags=False)
+            if not (is_auto and is_conll):
+                rows, words, _ = table.read_table(
+                    path, options.resolved_format, needs_tags=False
+                )
                 cells = ((row.where, row.get(words)) for row in rows)
                 return (Input(where, cell, cell) for where, cell in cells)
         reader = ConllData("", self.token_column, self.tag_column, self.labels)

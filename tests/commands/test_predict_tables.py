@@ -292,13 +292,18 @@ TABLES_OF_WORDS = {
     "texts.csv": "sentence_id,text,label\n1,good cat,N\n2,rain,\n",
     "chinese.csv": "sentence_id,word\n1,北京\n1,好\n2,上海\n",
     "review.csv": "id,review\n1,good cat\n2,rain\n",
+    "tsv.txt": "sentence_id\tword\n1\tgood\n1\tcat\n2\train\n",
+}
+FLAGS_OF_TABLES = {
+    "review.csv": {"text_a_column": "review"},
+    "tsv.txt": {"input_format": "tsv"},
 }
 
 
 @pytest.mark.parametrize("name", TABLES_OF_WORDS)
 def test_tagger_reads_tables_of_words_or_texts(tagger, ask, name, caplog):
     caplog.set_level("INFO", logger="absl")
-    flags = {"text_a_column": "review"} if name == "review.csv" else {}
+    flags = FLAGS_OF_TABLES.get(name, {})
     table = TABLES_OF_WORDS[name].encode()
     found = ask(table, name, model_dir=tagger, **flags)
     words = [["good", "cat"], ["rain"]]
