@@ -322,12 +322,11 @@ class Bert(layers.PretrainedLayer):
             last_positions = ops.concatenate(
                 [pooled_positions, output_positions], axis=1
             )
-        removes_padding = getattr(training, "removes_padding", False)
+        unpadding = None
+        if getattr(training, "removes_padding", False):
+            unpadding = Unpadding.of(input_mask)
         outputs, attention_probs = self.encoder(
-            embedding_output,
-            bias,
-            last_positions,
-            Unpadding.of(input_mask) if removes_padding else None,
+            embedding_output, bias, last_positions, unpadding
         )
         if output_positions is None:
             pooled = layers.gather_positions(outputs[-1], pooled_positions)
