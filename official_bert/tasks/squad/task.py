@@ -42,6 +42,7 @@ from official_bert.tasks.squad.features import (
 from official_bert.tokenization import Tokenizer
 
 _DEFAULT_DECODING = DecodingOptions()
+_COLUMNS = ("question", "context")  # Of tables that `predict.py` reads.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -259,9 +260,11 @@ class SquadTask(task.Task):
 
     def read_inputs(self, options: Predict) -> Iterator[Input] | None:
         """Yields the rows of a table; None for JSON or pairs on each line."""
-        if options.resolved_format != "csv" and not options.writes_csv:
-            return None
-        return table_inputs(options, ("question", "context"))
+        is_table = options.writes_csv or (
+            options.reads_table
+            and (options.resolved_format != "tsv" or _has_header(options))
+        )
+        return table_inputs(options, _COLUMNS) if is_table else None
 
     def parse(self, value: Any, where: str) -> SquadExample:
         """Makes an example from an object or a list: question and context."""
@@ -354,3 +357,11 @@ def with_decoding_options(trained: Any, options: RunSquad) -> SquadTask:
             "the command that trained it."
         )
     return dataclasses.replace(trained, decoding=make(options).decoding)
+
+
+def _has_header(options: Predict) -> bool:
+    """Whether the first line names the columns; pipes are not read."""
+    if not files.can_reread(options.input_file):
+        return False
+    _, line = next(files.numbered_lines(options.input_file), (1, ""))
+    return {*_COLUMNS} <= {name.strip('" ') for name in line.split("\t")}

@@ -2,9 +2,10 @@ import json
 
 import numpy as np
 import pytest
+from support import binary_tables
 
 from official_bert.errors import InputError
-from official_bert.options import RunSquad
+from official_bert.options import Predict, RunSquad
 from official_bert.tasks.squad.decoding import DecodingOptions, SquadAnswer
 from official_bert.tasks.squad.task import SquadData, SquadTask
 from official_bert.tasks.task import TransformersModel
@@ -120,3 +121,21 @@ def test_prediction_files_replace_those_of_an_earlier_run(
         for name, column in columns
         if version_2 or name != "null_odds.json"
     }
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.xlsx", "a.parquet"])
+def test_questions_may_be_rows_of_a_table(tmp_path, name):
+    path, names, row = tmp_path / name, ("question", "context"), ("q", "a b")
+    if name in ("a.csv", "a.tsv"):
+        lines = map(("," if name == "a.csv" else "\t").join, (names, row))
+        path.write_text("\n".join(lines))
+    else:
+        binary_tables.write(path, names, [row])
+    [found] = SquadTask().read_inputs(Predict(input_file=str(path)))
+    assert found.value == found.shown == dict(zip(names, row, strict=True))
+
+
+def test_lines_of_tsv_are_pairs_without_a_header(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("q\ta b\n")
+    assert SquadTask().read_inputs(Predict(input_file=str(path))) is None
