@@ -11,6 +11,8 @@ from support.processes import run_python, started
 from official_bert.io import signals
 from official_bert.training import interruption
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 # Like a TensorFlow step, `sleep` is a call into C: Python's handlers run only
 # after it.
 CHILD = """
@@ -67,19 +69,20 @@ print(received.signal)
 """
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
-)
+@pytest.mark.parametrize("number", SIGNALS)
 def test_first_signal_is_recorded_and_handlers_are_restored(number):
-    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    with interruption.watched() as received:
-        assert received.signal == ""
-        signal.raise_signal(number)
-        assert received.signal == number.name
-        signal.raise_signal(signal.SIGTERM)  # Has no effect.
-        assert received.signal == number.name
-    after = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    assert after == before
+    def handler(*_):
+        pass
+
+    # `nohup` and background commands of shells ignore some signals.
+    with signals.temporary_handler(handler, *SIGNALS):
+        with interruption.watched() as received:
+            assert received.signal == ""
+            signal.raise_signal(number)
+            assert received.signal == number.name
+            signal.raise_signal(signal.SIGTERM)  # Has no effect.
+            assert received.signal == number.name
+        assert {signal.getsignal(number) for number in SIGNALS} == {handler}
 
 
 def test_signal_during_a_write_to_stderr_is_reported_without_an_error():
