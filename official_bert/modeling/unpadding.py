@@ -24,7 +24,7 @@ class Unpadding(NamedTuple):
 
     @classmethod
     def of(cls, input_mask: Any) -> "Unpadding":
-        """Returns the one for a mask [B, S], 0 for padding."""
+        """Returns an `Unpadding` for a mask [B, S], 0 for padding."""
         is_token = ops.cast(ops.not_equal(input_mask, 0), "int32")
         is_first = ops.equal(ops.arange(ops.shape(is_token)[1]), 0)
         is_token = ops.maximum(is_token, ops.cast(is_first, "int32"))

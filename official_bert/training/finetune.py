@@ -193,8 +193,8 @@ class FinetuningRun:
     def _removes_padding(self) -> bool:
         """Whether training skips padding.
 
-        XLA and TPUs need static shapes. Texts of similar length have little
-        padding, unless several belong together.
+        XLA and TPUs need static shapes. Batches of similar lengths have little
+        padding, except in pairs and groups of texts for sentence embeddings.
         """
         options, head = self.options, self.task.head
         if options.jit_compile or head.reads_padding:
