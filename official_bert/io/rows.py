@@ -103,6 +103,11 @@ class Row(NamedTuple):
             return (names,)
         return tuple(name.strip() for name in names.split(","))
 
+    def column_name(self, column: str) -> str:
+        """Returns the name of a column that may be given by number."""
+        is_number = column in self.cells and column not in self.columns
+        return (self.columns[int(column)] if is_number else "") or column
+
     def text(self, column: str) -> str:
         """Returns a cell that must be a string; it may be empty."""
         value = self.get(column)

@@ -28,7 +28,7 @@ from official_bert.tasks import documents, probabilities, task
 from official_bert.tasks.columns import CHOICE_NAME
 from official_bert.tasks.data_set import DataSet, shuffle_examples
 from official_bert.tasks.documents import LongDocuments
-from official_bert.tasks.own_data import OwnData, read_rows
+from official_bert.tasks.own_data import OwnData, name_columns, read_rows
 from official_bert.tasks.predict_inputs import Input, has_rows, table_inputs
 from official_bert.tokenization import Tokenizer
 
@@ -291,7 +291,16 @@ def make(options: RunClassifier) -> ChoiceTask:
         f for f in reversed(tables.FORMATS) if f"{splits[0]}.{f}" in names
     )
     options = options.replace(task_name=next(formats, "jsonl"))
-    columns = _choice_columns(options)
+    is_by_number = options.choices_column.replace(",", "").isdecimal()
+    if is_by_number and options.has_header is None:
+        raise InputError(
+            f"--choices_column={options.choices_column} names columns by "
+            "number. Add --nohas_header if the first line is an example, "
+            "otherwise --has_header."
+        )
+    first = next(read_rows(options, splits[0]))
+    options = name_columns(options, first)
+    columns = _choice_columns(options, first)
     data = OwnChoices(options, columns)
     data.require_same_columns()
     num_choices = max(
@@ -303,15 +312,11 @@ def make(options: RunClassifier) -> ChoiceTask:
     return ChoiceTask(num_choices=num_choices, data=data, columns=columns)
 
 
-def _choice_columns(options: RunClassifier) -> ChoiceColumns:
-    """Returns the columns of the flags; by default, detects choice columns."""
-    is_by_number = options.choices_column.replace(",", "").isdecimal()
-    if is_by_number and options.has_header is None:
-        raise InputError(
-            f"--choices_column={options.choices_column} names columns by "
-            "number. Add --nohas_header if the first line is an example, "
-            "otherwise --has_header."
-        )
+def _choice_columns(options: RunClassifier, first: Row) -> ChoiceColumns:
+    """Returns the columns of the flags; by default, detects choice columns.
+
+    `first` is the first row of the first file in use.
+    """
     question = options.question_column or DEFAULT_COLUMNS.question
     columns = ChoiceColumns(
         context=options.context_column,
@@ -319,7 +324,6 @@ def _choice_columns(options: RunClassifier) -> ChoiceColumns:
         question=question,
         has_header=options.reads_header,
     )
-    first = next(read_rows(options, options.used_splits[0]))
     label, guid = options.label_column, options.id_column
     other_columns = (columns.context, question, label, guid)
     candidates = filter(CHOICE_NAME.fullmatch, first.cells)

@@ -59,7 +59,7 @@ def detect_omitted(options: _Options) -> tuple[_Options, list[Row]]:
         return options, []
     split = options.used_splits[0]
     options, rows = _read_with_header(options, split)
-    options = _name_columns(options, rows[0])
+    options = own_data.name_columns(options, rows[0])
     if options.text_b_column and options.text_b_column == options.text_a_column:
         message = f"must differ from {options.flag_name('text_a_column')}."
         raise options.error("text_b_column", message)
@@ -127,23 +127,6 @@ def _read_with_header(
     else:
         headers.require_no_other_header(rows, sample)
     return options.replace(has_header=has_header), rows
-
-
-def _name_columns(options: _Options, row: Row) -> _Options:
-    """Replaces numbers of columns by their names in the header, if any.
-
-    Other tables, such as those of `predict.py`, may have another order.
-    """
-    names: dict[str, Any] = {}
-    for name in options.fields():
-        column = getattr(options, name)
-        is_column = name.endswith("_column") and isinstance(column, str)
-        if not is_column or column in row.columns or column not in row.cells:
-            continue
-        if header := row.columns[int(column)]:
-            names[name] = header
-            logging.info(f"{options.flag(name)} is the column {header!r}")
-    return options.replace(**names) if names else options
 
 
 def _detect_columns(options: _Options, sample: Sequence[Row]) -> _Options:

@@ -24,7 +24,7 @@ import abc
 import dataclasses
 import functools
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from absl import logging
 
@@ -34,6 +34,8 @@ from official_bert.io.rows import Row, UnknownValueError
 from official_bert.options import RunClassifier
 from official_bert.tasks.data_set import DataSet
 from official_bert.tasks.headers import warn_of_header
+
+_Options = TypeVar("_Options", bound=RunClassifier)
 
 
 def read_rows(options: RunClassifier, split: str) -> Iterator[Row]:
@@ -66,6 +68,27 @@ def flags_of_columns(options: RunClassifier) -> dict[str, str]:
             parts = (part.strip() for part in value.split(","))
             flags |= dict.fromkeys([value, *parts], options.flag_name(name))
     return flags
+
+
+def name_columns(options: _Options, row: Row) -> _Options:
+    """Replaces numbers of columns by their names in the header, if any.
+
+    Other tables, such as those of `predict.py`, may have another order.
+    """
+    changed: dict[str, Any] = {}
+    for name in options.fields():
+        value = getattr(options, name)
+        if not (name.endswith("_column") and isinstance(value, str)):
+            continue
+        columns = row.listed_columns(value)
+        named = tuple(map(row.column_name, columns))
+        joined = ",".join(named)
+        # Names in a list cannot have commas.
+        if named != columns and row.listed_columns(joined) == named:
+            changed[name] = joined
+            nouns = "is the column" if len(named) == 1 else "are the columns"
+            logging.info(f"{options.flag(name)} {nouns} {joined!r}")
+    return options.replace(**changed) if changed else options
 
 
 def accepted_rows(

@@ -241,6 +241,18 @@ def test_columns_by_number_need_a_flag_about_the_header(tmp_path):
         tasks.get(tiny.options(tmp_path, **flags))
 
 
+def test_columns_by_number_have_their_names_in_other_tables(tmp_path):
+    (tmp_path / "train.csv").write_text("question,A,B,label\nd ?,b,c,B\n")
+    (tmp_path / "dev.csv").write_text("label,B,A,question\nB,c,b,d ?\n")
+    flags = {"task_name": "choices", "has_header": True, "label_column": "3"}
+    flags |= {"question_column": "0", "choices_column": "1,2"}
+    task = tasks.get(tiny.options(tmp_path, **flags))
+    expected = ("d ?", ["b", "c"], 1, "")
+    for split in ("train", "dev"):
+        assert [e[1:] for e in task.data.read(split)] == [expected]
+    assert task.columns.required == ("question", "A", "B")
+
+
 def test_data_may_have_its_own_labels_of_choices_as_in_arc(tmp_path):
     named = {"text": ["b", "c"], "label": ["1", "2"]}
     line = {"question": "d ?", "choices": named, "answerKey": "1"}

@@ -82,6 +82,21 @@ def test_column_given_by_number_has_its_name_in_other_tables(tmp_path, caplog):
     assert "--text_column=1 is the column 'a'" in caplog.text
 
 
+def test_columns_listed_by_number_have_their_names_in_other_tables(tmp_path):
+    (tmp_path / "train.csv").write_text(
+        'text,a,"b,c",d\ngood,1,0,1\nbad,0,0,1\n'
+    )
+    (tmp_path / "dev.csv").write_text('d,text,a,"b,c"\n0,fine,1,1\n')
+    flags = {"has_header": True, "task_name": "csv", "task_type": "auto"}
+    options = tiny.options(tmp_path, label_column="1,3", **flags)
+    task = tasks.get(*detection.detect_omitted(options))
+    assert task.labels == ("a", "d")
+    assert [e.label for e in task.data.read("dev")] == [("a",)]
+    # A name with a comma cannot be in a list.
+    options = tiny.options(tmp_path, label_column="1,2", **flags)
+    assert detection.detect_omitted(options)[0].label_column == "1,2"
+
+
 @pytest.mark.parametrize(
     ("first", "has_header", "warns"),
     [

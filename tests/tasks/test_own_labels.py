@@ -225,8 +225,7 @@ NUMBERS = ["--label_column=1,2,3"]
             "toxic rude insult",
         ),
         (["--label_column=insult, toxic"], "", "insult toxic", None),
-        (NUMBERS, "", "1 2 3", "1 2 3"),
-        (NUMBERS, "x\ny\nz", "x y z", "x y z"),
+        (NUMBERS, "", "toxic rude insult", "toxic rude insult"),
     ],
 )
 @pytest.mark.parametrize("values", ["0 1", "False True"])
@@ -246,6 +245,21 @@ def test_one_column_per_label_is_multilabel(
     assert task.labels == (*(labels or label_file).split(),)
     for split in splits if in_columns else ():
         assert labels_of(task, split) == named(in_columns.split())
+
+
+@pytest.mark.parametrize("names", ["", "x y z"])
+def test_columns_without_a_header_have_numbers_or_the_names_of_a_file(
+    tmp_path, names
+):
+    path, label_file = tmp_path / "train.csv", tmp_path / "labels"
+    path.write_text("".join(f"text,{row}\n" for row in ROWS))
+    label_file.write_text(names.replace(" ", "\n"))
+    flags = [*NUMBERS, "--text_column=0", f"--train_file={path}"]
+    flags += [f"--label_file={label_file}"] if names else []
+    task = make(tmp_path, [*flags, "--dev_share=0"])
+    assert task.labels == (*(names or "1 2 3").split(),)
+    expected = named(task.labels)
+    assert sorted(labels_of(task, "train")) == sorted(expected)
 
 
 def test_json_objects_may_have_a_key_per_label(tmp_path):
