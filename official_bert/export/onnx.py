@@ -54,7 +54,6 @@ def make_engine(directory: str, outputs: Sequence[str]) -> Engine:
 
     def compute(batch: dict[str, np.ndarray]) -> list[np.ndarray]:
         inputs = {name: batch[name] for name in names}
-        results: list[np.ndarray] = session.run(list(outputs), inputs)
-        return results
+        return session.run(list(outputs), inputs)
 
     return compute

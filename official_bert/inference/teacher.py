@@ -43,7 +43,7 @@ class TaughtFeatures(RowFeatures):
     features: Features
 
     @property
-    def lengths(self) -> Sequence[int]:  # type: ignore[override]
+    def lengths(self) -> Sequence[int]:
         """The lengths of the student's features."""
         return self.features.lengths
 
@@ -207,7 +207,9 @@ def with_teacher(task: Task, options: FinetuningOptions) -> Any:
     engine = "auto" if missing_package("openvino") else "openvino"
     precision = "auto" if engine == "auto" else options.matmul_precision
     predict = Predict(model=options.teacher, engine=engine, precision=precision)
-    make = _MAKERS.get(task.kind, _make_finetuned)
+    make: Any = _make_finetuned
+    if task.kind == "embedding":
+        make = _make_embedding
     return dataclasses.replace(task, teacher=make(task, options, predict))
 
 
@@ -253,10 +255,6 @@ def _make_embedding(
     student = dataclasses.replace(task, num_texts=1)
     paths = engine_choice.source_files(model_files)
     return EmbeddingTeacher(student, predict, paths, size=size)
-
-
-# {kind of a task: makes its teacher}; `_make_finetuned` makes the others.
-_MAKERS: dict[str, Callable[..., Teacher]] = {"embedding": _make_embedding}
 
 
 def _require_same_tokens(

@@ -144,8 +144,7 @@ class FinetuningModel(layers.ConfiguredLayer, layers.BatchModel):
         inputs = (batch[name] for name in TEXT_INPUTS)
         if _EMBEDDINGS in batch:
             arguments[_EMBEDDINGS] = batch[_EMBEDDINGS]
-        output: BertOutput = self.bert(*inputs, **arguments)
-        return output
+        return self.bert(*inputs, **arguments)
 
     def call(self, batch: dict[str, Any], training: Training = False) -> Any:
         if self.kind.has_pooler:

@@ -298,8 +298,7 @@ class PretrainedLayer(ConfiguredLayer):
         """
         from official_bert.sources import loading
 
-        layer: _Layer = loading.from_pretrained(cls, model, **kwargs)
-        return layer
+        return loading.from_pretrained(cls, model, **kwargs)
 
     def save_pretrained(
         self, directory: str | os.PathLike[str], tokenizer: Any = None

@@ -3,6 +3,7 @@
 from official_bert.io import files, tables
 from official_bert.options import checks, flags
 from official_bert.options.finetuning import FinetuningOptions
+from official_bert.sources.embedding_settings import TRAINED_POOLINGS
 
 
 def parse_sizes(value: str) -> tuple[int, ...]:
@@ -32,7 +33,7 @@ class EmbeddingOptions(
     pooling: str = flags.choice(
         "Embeddings: how the vectors of tokens become one vector. auto: as in "
         "the model's sentence-transformers files, otherwise mean.",
-        "auto|mean|cls",
+        "|".join(["auto", *TRAINED_POOLINGS]),
     )
     embedding_size: int | None = flags.option(
         "Embeddings: add a dense layer with tanh and this number of outputs "
@@ -82,12 +83,3 @@ class EmbeddingOptions(
         conflicts="sweep teacher",
         **flags.ACTION,
     )
-
-    @property
-    def used_splits(self) -> list[str]:
-        """Which of `train`, `dev`, `test` and `corpus` are read."""
-        splits = super().used_splits
-        if self.mine_negatives and not self.do_train:
-            splits.insert(0, "train")
-        is_searched = self.mine_negatives or {"dev", "test"} & {*splits}
-        return splits + ["corpus"] * bool(self.corpus_file and is_searched)

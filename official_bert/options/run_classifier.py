@@ -261,9 +261,16 @@ class RunClassifier(TaskDataOptions, heading="Training", common=False):
 
     @property
     def used_splits(self) -> list[str]:
-        """Which of `train`, `dev`, `test`, `unlabeled`, `corpus` are read."""
-        is_used = self.do_train and self.unlabeled_file
-        return super().used_splits + ["unlabeled"] * bool(is_used)
+        """Which of `train`, `dev`, `test`, `corpus`, `unlabeled` are read."""
+        splits = super().used_splits
+        if self.mine_negatives and not self.do_train:
+            splits.insert(0, "train")
+        is_searched = self.mine_negatives or {"dev", "test"} & {*splits}
+        if self.corpus_file and is_searched:
+            splits.append("corpus")
+        if self.unlabeled_file and self.do_train:
+            splits.append("unlabeled")
+        return splits
 
     @functools.cached_property
     def trained_task(self) -> dict[str, Any]:

@@ -127,8 +127,7 @@ def read_resume_state(prefix: str) -> ResumeState | None:
         return None
     try:
         content = json_files.read_object(path)
-        state: ResumeState = json_files.decode(content, ResumeState, "state")
-        return state
+        return json_files.decode(content, ResumeState, "state")
     except (TypeError, ValueError) as error:  # TypeError if a value is missing.
         raise InputError(
             f"{path} is damaged. {str(error).rstrip('.')}. If you "

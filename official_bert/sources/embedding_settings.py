@@ -8,6 +8,7 @@ from official_bert.errors import InputError, listed
 
 ACTIVATIONS = ("Identity", "Tanh", "ReLU", "Sigmoid")
 SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
+TRAINED_POOLINGS = ("mean", "cls")  # With `--task_type=embedding`.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +56,18 @@ class EmbeddingSettings:
             similarity=task.get("similarity", "cosine"),
             in_model=True,
         )
+
+    @property
+    def can_be_trained(self) -> bool:
+        """Whether `--task_type=embedding` supports all settings."""
+        has_others = (
+            self.default_prompt_name
+            or self.truncate_dim
+            or self.lowercases_text
+            or [layer.activation for layer in self.dense] not in ([], ["Tanh"])
+        )
+        poolings = [[name] for name in TRAINED_POOLINGS]
+        return [*self.pooling] in poolings and not has_others
 
     def length(self, num_positions: int) -> int:
         """Returns the maximum number of tokens for a model's positions."""

@@ -141,10 +141,7 @@ class PoolingHead:
     @classmethod
     def from_json(cls, task: dict[str, Any]) -> "PoolingHead":
         """Returns the pooling head that a `task.json` describes."""
-        head: PoolingHead = json_files.decode(
-            task.get(POOLING_KEY, {}), cls, POOLING_KEY
-        )
-        return head
+        return json_files.decode(task.get(POOLING_KEY, {}), cls, POOLING_KEY)
 
 
 POOLING_KEY = "top"

@@ -156,8 +156,7 @@ def with_temperature(scores: np.ndarray, temperature: Any) -> np.ndarray:
 
 def _logits(scores: np.ndarray) -> np.ndarray:
     """Returns the logits of scores, except for a constant in each row."""
-    logits: np.ndarray = np.log(np.maximum(scores, np.finfo(np.float32).tiny))
-    return logits
+    return np.log(np.maximum(scores, np.finfo(np.float32).tiny))
 
 
 def _loss(targets: np.ndarray, scores: np.ndarray) -> float:

@@ -24,7 +24,6 @@ from official_bert.tasks.sentence_vectors import nearest, normalize
 from official_bert.tasks.text import key_of
 from official_bert.tokenization import Tokenizer
 
-POOLINGS = ("mean", "cls")
 _SCORE_METRICS = ("spearmanr", "pearson")
 _MAIN_METRICS = {True: "spearmanr", False: "ndcg@10"}  # {has_scores: name}
 
@@ -77,7 +76,7 @@ class EmbeddingTask(task.Task):
         best_metric: The main metric; "": Spearman's correlation or nDCG.
     """
 
-    pooling: Annotated[str, POOLINGS] = "mean"
+    pooling: Annotated[str, embedding_settings.TRAINED_POOLINGS] = "mean"
     embedding_size: Size = 0
     normalize: bool = True
     prompts: dict[str, str] = dataclasses.field(default_factory=dict)

@@ -15,7 +15,6 @@ from official_bert.options.embedding import parse_sizes
 from official_bert.sources.embedding_settings import EmbeddingSettings
 from official_bert.tasks import pair_columns, text_checks
 from official_bert.tasks.embedding import (
-    POOLINGS,
     EmbeddingExample,
     EmbeddingTask,
     Examples,
@@ -158,7 +157,7 @@ def _settings(options: RunClassifier) -> dict[str, Any]:
         settings = EmbeddingSettings.of_task(trained)
     elif options.init_checkpoint:
         found = options.model_files.embedding or settings
-        if _can_be_trained(found):
+        if found.can_be_trained:
             settings = found
         elif options.pooling == "auto":
             raise InputError(
@@ -178,16 +177,6 @@ def _settings(options: RunClassifier) -> dict[str, Any]:
         "prompts": {**settings.prompts},
         "similarity": settings.similarity,
     }
-
-
-def _can_be_trained(settings: EmbeddingSettings) -> bool:
-    has_others = (
-        settings.default_prompt_name
-        or settings.truncate_dim
-        or settings.lowercases_text
-        or [layer.activation for layer in settings.dense] not in ([], ["Tanh"])
-    )
-    return [*settings.pooling] in [[x] for x in POOLINGS] and not has_others
 
 
 @dataclasses.dataclass(frozen=True)

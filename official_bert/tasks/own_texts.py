@@ -254,8 +254,7 @@ class OwnTexts(OwnLabels):
         """
         options = self.options
         if not options.do_train:
-            metric: str = options.trained_task.get("best_metric", "")
-            return metric
+            return options.trained_task.get("best_metric", "")
         if options.group_column:
             return "ndcg@10"
         if options.task_type != "classification":

@@ -6,16 +6,14 @@ import numpy as np
 def softmax(logits: np.ndarray) -> np.ndarray:
     """Returns the softmax over the last axis, [..., C]."""
     powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    shares: np.ndarray = powers / powers.sum(axis=-1, keepdims=True)
-    return shares
+    return powers / powers.sum(axis=-1, keepdims=True)
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
     """Returns the logarithm of the softmax over the last axis, [..., C]."""
     shifted = logits - logits.max(axis=-1, keepdims=True)
     totals = np.exp(shifted).sum(axis=-1, keepdims=True)
-    result: np.ndarray = shifted - np.log(totals)
-    return result
+    return shifted - np.log(totals)
 
 
 def sigmoid(logits: np.ndarray) -> np.ndarray:

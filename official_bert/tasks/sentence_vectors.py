@@ -16,8 +16,7 @@ _Pooling = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def _sum(vectors: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    sums: np.ndarray = (weights[:, np.newaxis] @ vectors)[:, 0]
-    return sums
+    return (weights[:, np.newaxis] @ vectors)[:, 0]
 
 
 def _mean(vectors: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -139,8 +138,7 @@ def as_vectors(name: str, vectors: Any, size: int = 0) -> np.ndarray:
 def normalize(vectors: np.ndarray) -> np.ndarray:
     """Divides vectors by their Euclidean norms; a zero vector stays zero."""
     norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    normalized: np.ndarray = vectors / np.maximum(norms, 1e-12)
-    return normalized
+    return vectors / np.maximum(norms, 1e-12)
 
 
 def similarity(a: np.ndarray, b: np.ndarray, kind: str) -> np.ndarray:

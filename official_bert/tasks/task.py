@@ -208,7 +208,7 @@ class Task(abc.ABC):
 
     def training_schema(self, max_seq_length: int) -> Schema:
         """Returns the schema of a training record, with a teacher's answers."""
-        return (self.teacher or self).schema(max_seq_length)  # type: ignore[no-any-return]
+        return (self.teacher or self).schema(max_seq_length)
 
     def featurize(
         self, examples: Examples, tokenizer: Tokenizer, max_seq_length: int

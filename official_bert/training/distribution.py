@@ -219,7 +219,7 @@ def _gather(
         return np.array([numbers])
     own = tf.constant([numbers], tf.int64)
     per_replica = strategy.run(lambda: tf.identity(own))
-    return strategy.gather(per_replica, axis=0).numpy()  # type: ignore[no-any-return]
+    return strategy.gather(per_replica, axis=0).numpy()
 
 
 def _require_divisible(

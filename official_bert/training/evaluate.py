@@ -110,10 +110,10 @@ def write_results(run: "FinetuningRun", global_step: int) -> None:
         json_files.write(f"{path}.json", results)
         reporting.write_eval_results(f"{path}.txt", main_results)
     for split in splits:
-        print_metrics(run, split, metrics[split])
+        _print_metrics(run, split, metrics[split])
 
 
-def print_metrics(
+def _print_metrics(
     run: "FinetuningRun", split: str, metrics: Mapping[str, Any]
 ) -> None:
     """Prints the metrics of a split and of its baseline, on the chief."""
@@ -151,7 +151,7 @@ def predict(run: "FinetuningRun") -> None:
             elif files.exists(path):  # From an earlier run, on labeled data.
                 files.remove(path)
         if metrics:
-            print_metrics(run, split, metrics)
+            _print_metrics(run, split, metrics)
 
 
 def mine_negatives(run: "FinetuningRun", number: int) -> None:
@@ -182,8 +182,7 @@ def _metrics(
             run, mode, passages, description="Encoding the corpus"
         )
         answers = [*answers, *found]
-    metrics: dict[str, Any] = task.metrics(examples, answers)
-    return metrics
+    return task.metrics(examples, answers)
 
 
 def _run_model(

@@ -13,7 +13,7 @@ from official_bert.inputs.records import RecordFiles
 from official_bert.options.training import TrainingOptions
 from official_bert.training import checkpointing, distribution, loop, resuming
 from official_bert.training.checkpointing import StartingPoint
-from official_bert.training.evaluations import EvaluatedRun, Evaluations
+from official_bert.training.eval_history import EvalHistory, EvaluatedRun
 
 
 class TrainingData(NamedTuple):
@@ -100,22 +100,22 @@ def fit(run: TrainingRun) -> int:
     if options.overwrite_output_dir:
         options.run_directory.remove_model()
     best = {**trainer.weights, "global_step": trainer.optimizer.step}
-    evaluations = Evaluations(
+    history = EvalHistory(
         run, start.step, num_steps, best if run.keeps_best else None
     )
-    if _is_finished(run, start.step, num_steps, evaluations):
+    if _is_finished(run, start.step, num_steps, history):
         return start.step
     if options.is_chief:
         resuming.write_run_files(
             options, start.seed, num_steps, run.data_files(), run.model_files()
         )
     batches = run.batches(data, start, num_steps)
-    loop.train(trainer, batches, start, evaluations)
+    loop.train(trainer, batches, start, history)
     return int(trainer.optimizer.step.numpy())
 
 
 def _is_finished(
-    run: TrainingRun, step: int, num_steps: int, evaluations: Evaluations
+    run: TrainingRun, step: int, num_steps: int, history: EvalHistory
 ) -> bool:
     """Evaluates the resumed step if still missing; True if no step is left.
 
@@ -125,9 +125,9 @@ def _is_finished(
     is_last = step >= num_steps
     if is_last:  # Before an evaluation, which would write files.
         resuming.require_same_steps(run.options, done)
-    if evaluations.is_due(step):
-        evaluations.evaluate(step)
-    stops_early = evaluations.stops_early(step)
+    if history.is_due(step):
+        history.evaluate(step)
+    stops_early = history.stops_early(step)
     if stops_early and not is_last:
         resuming.require_same_steps(run.options, done)
     if is_last or stops_early:

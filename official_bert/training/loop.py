@@ -20,7 +20,7 @@ from official_bert.options.training import TrainingOptions
 from official_bert.runs import file_names
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.training import checkpointing, distribution, interruption
-from official_bert.training.evaluations import Evaluations
+from official_bert.training.eval_history import EvalHistory
 from official_bert.training.objectives import Objective, Scalars
 from official_bert.training.precision import LossScale
 from official_bert.training.step import TrainingStep
@@ -84,7 +84,7 @@ def train(
     trainer: Trainer,
     batches: tf.data.Dataset,
     start: checkpointing.StartingPoint,
-    evaluations: Evaluations,
+    history: EvalHistory,
 ) -> None:
     """Trains on batches from the starting point to the last step.
 
@@ -129,10 +129,10 @@ def train(
                 saver.save(step)
             if stop:
                 break
-            if evaluations.is_due(step):
+            if history.is_due(step):
                 saver.wait()
-                evaluations.evaluate(step)
-                if evaluations.stops_early(step):
+                history.evaluate(step)
+                if history.stops_early(step):
                     break
         saver.wait()
         # A signal may also arrive while a checkpoint is saved or evaluated.
@@ -219,12 +219,12 @@ class StepRunner:
 
     def _run_step(self, batch: Any) -> Scalars:
         scalars = self._strategy.run(self._step.run, args=(batch,))
-        return distribution.first_replica(self._strategy, scalars)  # type: ignore[no-any-return]
+        return distribution.first_replica(self._strategy, scalars)
 
     def _run_steps(self, batches: Any, num_steps: Any) -> Scalars:
         """Returns {name: Tensor [num_steps]}."""
         outputs = self._one_step.get_concrete_function().structured_outputs
-        return tf.map_fn(  # type: ignore[no-any-return]
+        return tf.map_fn(
             lambda _: self._one_step(next(batches)),
             tf.range(num_steps),
             parallel_iterations=1,

@@ -143,7 +143,7 @@ class TrainingStep:
             [tf.zeros(weight.shape) for weight in weights],
         )
         # Micro-batches in parallel would need the memory of the whole batch.
-        return tf.foldl(  # type: ignore[no-any-return]
+        return tf.foldl(
             add,
             self._numbered_parts(batch),
             initializer=zeros,
@@ -283,8 +283,8 @@ def recompute_in_backward(function: Callable[..., Any]) -> Callable[..., Any]:
                 output = function(*delayed_inputs)
             sources = (delayed_inputs, list(variables))
             zero = tf.UnconnectedGradients.ZERO
-            return tape.gradient(output, sources, upstream, zero)  # type: ignore[no-any-return]
+            return tape.gradient(output, sources, upstream, zero)
 
         return function(*inputs), backward
 
-    return forward  # type: ignore[no-any-return]
+    return forward

@@ -18,7 +18,7 @@ from official_bert.options import RunClassifier, cli, sweep_values
 from official_bert.runs import file_names
 from official_bert.tasks.task import Task
 from official_bert.training import finetune, reporting, resuming
-from official_bert.training.evaluations import score
+from official_bert.training.eval_history import score
 
 Setting = dict[str, Any]
 Result = tuple[Setting, dict[str, Any]]

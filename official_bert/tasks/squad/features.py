@@ -88,8 +88,7 @@ class SquadFeatures(Features):
 
     @property
     def lengths(self) -> Sequence[int]:
-        lengths: list[int] = (self.offsets + self.windows.length + 1).tolist()
-        return lengths
+        return (self.offsets + self.windows.length + 1).tolist()
 
     @functools.cached_property
     def labels(self) -> dict[str, Ints]:

@@ -7,10 +7,10 @@ import tensorflow as tf
 from official_bert.errors import InputError
 from official_bert.runs import checkpoints
 from official_bert.runs.directory import RunDirectory
-from official_bert.training.evaluations import Evaluations
+from official_bert.training.eval_history import EvalHistory
 
 
-def make_evaluations(directory, measure=None):
+def make_history(directory, measure=None):
     options = types.SimpleNamespace(
         eval_every=1,
         run_directory=RunDirectory(str(directory)),
@@ -20,7 +20,7 @@ def make_evaluations(directory, measure=None):
         options=options, measure=measure, main_metric="accuracy", patience=1
     )
     weights = {"a": tf.Variable(0.0), "global_step": tf.Variable(0)}
-    return Evaluations(run, first_step=0, num_steps=4, weights=weights)
+    return EvalHistory(run, first_step=0, num_steps=4, weights=weights)
 
 
 @pytest.mark.parametrize(
@@ -43,11 +43,11 @@ def test_best_metric_is_saved_and_lower_loss_decides_between_equal_ones(
             "eval_loss": losses[step - 1],
         }
 
-    evaluations = make_evaluations(tmp_path, measure)
+    history = make_history(tmp_path, measure)
     stops = []
     for step in (1, 2, 3):
-        evaluations.evaluate(step)
-        stops.append(evaluations.stops_early(step))
+        history.evaluate(step)
+        stops.append(history.stops_early(step))
     assert stops == [False, False, best == 2]
     last_step = RunDirectory(str(tmp_path)).record.num_train_steps
     assert last_step == (3 if best == 2 else None)
@@ -61,4 +61,4 @@ def test_damaged_history_is_an_error(tmp_path, damaged):
     (tmp_path / "eval_history.jsonl").write_text(line + damaged + "\n")
     message = r"eval_history\.jsonl:2: .* Remove the file to forget"
     with pytest.raises(InputError, match=message):
-        make_evaluations(tmp_path)
+        make_history(tmp_path)

@@ -1,4 +1,4 @@
-"""Evaluations during training: the best model, early stopping, history."""
+"""The evaluations during training: the best model, and early stopping."""
 
 import json
 import math
@@ -36,7 +36,7 @@ class EvaluatedRun(Protocol):
         """
 
 
-class Evaluations:
+class EvalHistory:
     """The evaluations of a run, for `--eval_every` and `--early_stopping`.
 
     There are none if `--eval_every` is 0. Each one is a line of
