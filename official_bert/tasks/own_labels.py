@@ -101,7 +101,8 @@ class OwnLabels(OwnData):
             every = f"of the {len(labels)} labels" if labels else "label"
             must = (
                 "have names of labels, such as a,b, or a 0 or 1 for each "
-                f"{every}; ids and probabilities of labels are not supported"
+                f"{every}; ids and probabilities of labels are not supported, "
+                "and ranges are written as 18-25"
             )
             if are_bits and self.labels and not labels:
                 must = (

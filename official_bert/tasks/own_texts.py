@@ -96,6 +96,8 @@ class OwnTexts(OwnLabels):
             self.require_several(found)
             labels = labels or found
         text_checks.check_training(self, examples, labels or ())
+        if self.options.task_type == "regression":
+            text_checks.warn_of_thousands(self, rows)
         held_out = choose_held_out(
             self.options,
             [self.held_out_together(example) for example in examples],

@@ -11,7 +11,7 @@ from absl import logging
 
 from official_bert.errors import InputError, listed, quoted
 from official_bert.io import files
-from official_bert.io.rows import to_number
+from official_bert.io.rows import Row, to_number
 from official_bert.tasks.own_data import OwnData
 from official_bert.tasks.own_labels import names_of
 from official_bert.tasks.text import key_of
@@ -24,6 +24,10 @@ _MISSING = (
 
 # What programs write for missing numbers: 99, -99, 999, ...
 _NINES = {sign * (10.0**size - 1) for size in range(2, 7) for sign in (1, -1)}
+
+# 1.019, which may be the German 1,019, and numbers without a separator.
+_MAYBE_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}\.\d{3}")
+_BELOW_THOUSAND = re.compile(r"[-+]?\d{1,3}")
 
 
 def check_training(
@@ -113,6 +117,21 @@ def _placeholder_numbers(numbers: Collection[float]) -> set[float]:
     margin = 5 * (high - low)
     nines = _NINES.intersection(numbers) if others else set()
     return {n for n in nines if not low - margin <= n <= high + margin}
+
+
+def warn_of_thousands(data: OwnData, rows: Sequence[Row]) -> None:
+    """Warns if the points in a column of numbers may separate thousands."""
+    column = data.options.label_column
+    cells = [str(row.get(column)).strip() for row in rows]
+    whole = [*filter(_BELOW_THOUSAND.fullmatch, cells)]
+    others = [cell for cell in cells if not _BELOW_THOUSAND.fullmatch(cell)]
+    if whole and others and all(map(_MAYBE_THOUSANDS.fullmatch, others)):
+        logging.warning(
+            f"{data.training_column(column)} has {whole[0]} and {others[0]}, "
+            f"which is read as {to_number(others[0]):g}: all numbers with a "
+            "point have three digits after it. If the points separate "
+            "thousands, remove them"
+        )
 
 
 def _check_contradictions(

@@ -149,6 +149,7 @@ def test_digits_in_lists_of_different_lengths_are_names(tmp_path):
     [
         ([[0.2, 0.8], [1, 0]], [], "jsonl:1: .* probabilities of labels are n"),
         (['"[0.2, 0.8]"'], [], "csv:2: .* probabilities of labels are not"),
+        (['"(18, 25)"', '"(25, 35)"'], [], "csv:2: .*ranges .* as 18-25"),
         ([[3], [0, 2]], [], "jsonl:1: .*; ids .* not supported. .*[3]"),
         ([[0], [1]], MULTILABEL, "jsonl:1: .*; ids .* not supported"),
         (['"[2, 3]"'], [], "csv:2: .*; ids .* not supported"),

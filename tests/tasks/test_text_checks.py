@@ -88,6 +88,27 @@ def test_99_is_not_reported_among_similar_numbers(tmp_path, caplog):
     assert not caplog.messages
 
 
+@pytest.mark.parametrize(
+    ("numbers", "is_reported"),
+    [
+        (["250", "1.019", "2.400", "999"], True),
+        (["250", "1.019", "2.400", "1000"], False),
+        (["250", "1.019", "2.4", "999"], False),
+        (["2", "0.125", "0.250", "1"], False),
+        (["2.000", "1.125", "1.250", "1.000"], False),
+    ],
+)
+def test_points_that_may_separate_thousands_are_reported(
+    tmp_path, caplog, numbers, is_reported
+):
+    rows = [f"text {i},{numbers[i % len(numbers)]}" for i in range(24)]
+    text = table(*rows, header="text,label")
+    tasks.get(complete(tmp_path, "a.csv", text, "--task_type=regression"))
+    message = "has 250 and 1.019, which is read as 1.019"
+    assert (message in caplog.text) == is_reported
+    assert len(caplog.messages) == is_reported
+
+
 @pytest.mark.parametrize("split", ["dev", "test"])
 def test_labeled_texts_of_training_data_are_a_warning(tmp_path, caplog, split):
     rows = [f"it is {i},{i % 2}" for i in range(8)]
