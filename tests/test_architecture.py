@@ -33,7 +33,7 @@ LEVELS = [
     # Keras and TensorFlow
     "modeling optimization hub inference.keras_engine "
     "inputs.datasets=inputs.records",
-    "inference.forward export.quantization export.onnx export.openvino "
+    "inference.forward export.quantization export.networks "
     "sources.loading=sources.model=sources.converter=sources.weights="
     f"sources.formats.tf1.checkpoint={WEIGHTS_OF_FORMATS}="
     "runs.checkpoints",

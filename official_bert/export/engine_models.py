@@ -25,7 +25,7 @@ import tensorflow as tf
 from official_bert import tasks
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.export import onnx, openvino
+from official_bert.export import networks
 from official_bert.export.quantization import Quantization, quantize_openvino
 from official_bert.inference import openvino_engine
 from official_bert.inference.openvino_engine import OpenVinoEngine
@@ -207,8 +207,8 @@ def _outputs(
 # {value of `--to`: writes a function to a directory, and makes its engine}
 _TARGETS: dict[str, tuple[Callable[[Any, str], None], Callable[..., Engine]]]
 _TARGETS = {
-    "openvino": (openvino.write_network, OpenVinoEngine),
-    "onnx": (onnx.write_network, onnx.make_engine),
+    "openvino": (networks.write_openvino, OpenVinoEngine),
+    "onnx": (networks.write_onnx, networks.make_onnx_engine),
 }
 
 

@@ -14,7 +14,7 @@ from official_bert.errors import InputError, require_count
 from official_bert.inference.feature_extraction import text_rows
 from official_bert.inputs import text_inputs
 from official_bert.io import progress
-from official_bert.options.engine import EngineOptions
+from official_bert.options.model_source import EngineOptions
 from official_bert.sources import pretrained
 from official_bert.sources.embedding_settings import EmbeddingSettings
 from official_bert.tasks import engines

@@ -24,7 +24,7 @@ from official_bert.inference.masked_lm import MASK
 from official_bert.inference.openvino_engine import OpenVinoEngine
 from official_bert.io import files
 from official_bert.options import cli
-from official_bert.options.engine import EngineOptions
+from official_bert.options.model_source import EngineOptions
 from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
 from official_bert.sources import checkpoint_paths, formats, task_file

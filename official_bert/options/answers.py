@@ -6,11 +6,11 @@ from typing import Any
 
 from official_bert.errors import InputError, listed
 from official_bert.options import checks, flags
-from official_bert.options.engine import EngineOptions
 from official_bert.options.model_source import (
     FOR_ORIGINAL,
     FOR_PRETRAINED,
     MODEL_FILES,
+    EngineOptions,
     ModelOptions,
 )
 from official_bert.sources import task_file

@@ -7,8 +7,8 @@ from absl import logging
 
 from official_bert.io import files, tables
 from official_bert.options import checks, flags
-from official_bert.options.engine import EngineOptions
 from official_bert.options.model_source import (
+    EngineOptions,
     NamedModel,
     TokenizerOptions,
     require_model_files,

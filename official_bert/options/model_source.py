@@ -1,4 +1,4 @@
-"""The model that a command loads: a released model, or a run directory."""
+"""The model that a command loads, and the engine that runs it."""
 
 import dataclasses
 import functools
@@ -209,6 +209,25 @@ class ModelOptions(TokenizerOptions, NamedModel, heading="Model", common=False):
                 if self.is_set(name):
                     message = "needs a pre-trained model. Omit it."
                     raise self.error(name, message)
+
+
+class EngineOptions(
+    flags.Options, heading="Prediction and export", common=False
+):
+    """The flags `--engine` and `--precision`."""
+
+    engine: str = flags.choice(
+        "openvino: run a model that was exported for OpenVINO, or convert a "
+        "checkpoint; in a run directory, the result is kept. auto: openvino if "
+        "it is installed and the model was converted, otherwise tensorflow.",
+        "auto|tensorflow|openvino",
+        check=checks.installed("openvino", needed_for="openvino"),
+    )
+    precision: str = flags.choice(
+        "OpenVINO: the precision of computation. bfloat16 is faster on many "
+        "processors. auto: float32.",
+        "auto|float32|bfloat16",
+    )
 
 
 def require_model_files(model_files: ModelFiles) -> None:

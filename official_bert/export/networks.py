@@ -1,12 +1,15 @@
-"""Networks in the format ONNX, written with tf2onnx."""
+"""Writes networks in the formats of OpenVINO and ONNX."""
 
 import os
+import tempfile
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from official_bert.errors import short_reason
+from official_bert.inference import openvino_engine
 from official_bert.io import files
 from official_bert.runs import file_names
 from official_bert.tasks.engines import Engine
@@ -14,8 +17,23 @@ from official_bert.tasks.engines import Engine
 _OPSET = 18  # The newest that tf2onnx 1.17 writes.
 
 
-def write_network(function: Any, directory: str) -> None:
+def write_openvino(function: Any, directory: str) -> None:
     """Writes a function with named inputs and a dict of outputs."""
+    openvino = openvino_engine.import_openvino()
+    module = tf.Module()
+    module.weights = function.get_concrete_function().variables
+    path = os.path.join(directory, file_names.OPENVINO)
+    with tempfile.TemporaryDirectory(dir=directory) as folder:
+        try:
+            tf.saved_model.save(module, folder, function)
+        except tf.errors.OpError as error:
+            raise OSError(short_reason(error)) from error
+        network = openvino.Core().read_model(folder)
+        openvino.save_model(network, path, compress_to_fp16=False)
+
+
+def write_onnx(function: Any, directory: str) -> None:
+    """Writes the same with tf2onnx."""
     from tf2onnx import tf_loader, tfonnx
 
     concrete = function.get_concrete_function()
@@ -44,7 +62,7 @@ def write_network(function: Any, directory: str) -> None:
         file.write(network.SerializeToString())
 
 
-def make_engine(directory: str, outputs: Sequence[str]) -> Engine:
+def make_onnx_engine(directory: str, outputs: Sequence[str]) -> Engine:
     """Returns an engine that computes these outputs with ONNX Runtime."""
     import onnxruntime
 
