@@ -17,7 +17,7 @@ from support.run_outputs import weights
 
 from official_bert.errors import InputError
 from official_bert.options import RunPretraining
-from official_bert.training import objectives, pretrain
+from official_bert.training import objectives, pretraining_run
 
 SIZES = {"max_seq_length": 64, "max_predictions_per_seq": 12}
 WORDS = ["the", "cat", "##s", "sat", "on", "mat", ".", "it", "was", "warm"]
@@ -255,7 +255,7 @@ def prepare(records, **changes):
     files = {"input_file": f"{records}/static*", "vocab_file": None}
     changes = {"do_train": True, **SIZES, **files, **changes}
     flags = pretraining_runs.flags(records, **changes)
-    return pretrain.prepare(RunPretraining(**flags).resolve())
+    return pretraining_run.prepare(RunPretraining(**flags).resolve())
 
 
 def write_other_vocab(folder):

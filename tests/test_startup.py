@@ -84,7 +84,7 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"  # As without --verbose.
 before = gc.get_stats()[2]["collections"]
 with cli.quiet_imports():
     import official_bert.inference.line_prediction
-    import official_bert.training.finetune
+    import official_bert.training.finetuning_run
 found = {"matplotlib", "scipy.stats", "sklearn"} & set(sys.modules)
 assert not found, found
 assert gc.get_stats()[2]["collections"] == before

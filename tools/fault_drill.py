@@ -27,8 +27,8 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 import tqdm
 
-import official_bert.training.finetune
-import official_bert.training.pretrain  # noqa: F401 - For the forked runs.
+import official_bert.training.finetuning_run
+import official_bert.training.pretraining_run  # noqa: F401 - For the forked runs.
 from official_bert.commands import create_pretraining_data
 from official_bert.options import CreatePretrainingData
 from official_bert.training import loop

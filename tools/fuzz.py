@@ -39,7 +39,7 @@ from hypothesis import strategies as st
 
 from official_bert.errors import InputError
 from official_bert.inference.forward import Forward
-from official_bert.training import evaluate, loop, pretrain
+from official_bert.training import evaluate, loop, pretraining_run
 from tools import fuzz_cases, fuzz_mutations
 from tools.fuzz_cases import CASES, Case
 
@@ -259,7 +259,7 @@ def _outcome(
 
 # Functions that compile for seconds, or that take minutes for a long line.
 _SLOW: list[tuple[Any, str]] = [
-    *((loop, "train"), (pretrain, "mean_metrics")),
+    *((loop, "train"), (pretraining_run, "mean_metrics")),
     *((evaluate, "evaluate"), (evaluate, "predict")),
 ]
 _SLOW_WITH_LONG_LINES = [*_SLOW, (Forward, "run")]

@@ -74,7 +74,7 @@ def run(options: RunClassifier, rows: Sequence[Row]) -> tuple["Task", str]:
     examples = None if options.sweep else task.data.read_early(options)
     with cli.quiet_imports():
         from official_bert.inference import teacher
-        from official_bert.training import finetune, folds, sweep
+        from official_bert.training import finetuning_run, folds, sweep
 
     if options.teacher and options.do_train:
         task = teacher.with_teacher(task, options)
@@ -83,5 +83,5 @@ def run(options: RunClassifier, rows: Sequence[Row]) -> tuple["Task", str]:
         return task, sweep.run(task, options)
     if options.folds:
         task = folds.run(task, options, rows)
-    finetune.finetune(task, options, examples)
+    finetuning_run.finetune(task, options, examples)
     return task, options.output_dir

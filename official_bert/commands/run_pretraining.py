@@ -17,7 +17,7 @@ def main(options: RunPretraining) -> None:
     """Trains, evaluates, or both."""
     options = options.resolve()
     with cli.quiet_imports():
-        from official_bert.training import pretrain
+        from official_bert.training import pretraining_run
 
     options.download_weights()
-    pretrain.pretrain(options)
+    pretraining_run.pretrain(options)

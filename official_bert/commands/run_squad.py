@@ -26,13 +26,13 @@ def main(options: RunSquad) -> None:
     with cli.quiet_imports():
         from official_bert.export import serving
         from official_bert.inference import teacher, trained_models
-        from official_bert.training import finetune
+        from official_bert.training import finetuning_run
 
     if task:
         options.download_weights()
         if options.teacher and options.do_train:
             task = teacher.with_teacher(task, options)
-        finetune.finetune(task, options, examples)
+        finetuning_run.finetune(task, options, examples)
     if options.do_export:
         trained = trained_models.load_finetuned(options.output_dir)
         exported = squad_task.with_decoding_options(trained.task, options)

@@ -18,7 +18,7 @@ from official_bert.tasks.task import Calibrated
 from official_bert.training import reporting
 
 if TYPE_CHECKING:
-    from official_bert.training.finetune import FinetuningRun
+    from official_bert.training.finetuning_run import FinetuningRun
 
 # {mode of `DataSet.splits`: text of the progress bar}
 _DESCRIPTIONS = {"dev": "Evaluating", "test": "Predicting"}

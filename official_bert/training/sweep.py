@@ -17,7 +17,7 @@ from official_bert.io import files, json_files, processes, tables
 from official_bert.options import RunClassifier, cli, sweep_values
 from official_bert.runs import file_names
 from official_bert.tasks.task import Task
-from official_bert.training import finetune, reporting, resuming
+from official_bert.training import finetuning_run, reporting, resuming
 from official_bert.training.eval_history import score
 
 Setting = dict[str, Any]
@@ -173,7 +173,7 @@ def require_same_run(
     task: Task, options: RunClassifier, names: Collection[str]
 ) -> None:
     """Raises `InputError` if an earlier run had other named flags or data."""
-    data_files = finetune.data_files(task, options, options.do_eval)
+    data_files = finetuning_run.data_files(task, options, options.do_eval)
     changes = resuming.changed_inputs(options, names, data_files)
     if changes:
         raise InputError(

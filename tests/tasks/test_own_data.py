@@ -10,7 +10,7 @@ from official_bert import tasks
 from official_bert.errors import InputError
 from official_bert.tasks import detection
 from official_bert.tasks.text import TextExample
-from official_bert.training import finetune
+from official_bert.training import finetuning_run
 
 
 def test_columns_are_given_by_name_or_by_number(tmp_path):
@@ -136,7 +136,7 @@ def test_several_training_files_are_read_as_one(tmp_path):
     assert guids["a 20"] == f"train-{tmp_path}/b2.csv:7"
     options = two.data.options
     names = [str(tmp_path / f"b{number}.csv") for number in (1, 2)]
-    assert finetune.data_files(two, options) == {"training data": names}
+    assert finetuning_run.data_files(two, options) == {"training data": names}
     (tmp_path / "b2.csv").write_text("text,label\na,0\nb,\nc,\n")
     message = r"b2\.csv:3: .*empty.*errors: lines .*b2\.csv:3, .*b2\.csv:4\."
     with pytest.raises(InputError, match=message):

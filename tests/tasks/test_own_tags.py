@@ -11,7 +11,7 @@ from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
 from official_bert.tasks import detection
 from official_bert.tasks.tagging import Tags
-from official_bert.training import finetune
+from official_bert.training import finetuning_run
 
 # "Ada" is a person, "New York" a place.
 TEXTS = ["Ada sees New York.", "She runs."]
@@ -435,7 +435,7 @@ def test_new_output_weights_of_own_files_have_the_deviation_of_the_config(
         do_predict=False,
         **(own if is_own else {}),
     )
-    run = finetune.prepare(tasks.get(options), options, None)
+    run = finetuning_run.prepare(tasks.get(options), options, None)
     run.load_initial()
     # The deviation of a normal distribution that is cut at two deviations.
     found = run.model.output_weights.numpy().std() / 0.8796

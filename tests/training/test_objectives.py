@@ -6,7 +6,7 @@ from scipy import special
 from official_bert.modeling.losses import Distillation
 from official_bert.modeling.pretraining_model import PretrainingOutput
 from official_bert.sources.heads import Head
-from official_bert.training import objectives, pretrain, step
+from official_bert.training import objectives, pretraining_run, step
 from official_bert.training.objectives import (
     EmbeddingObjective,
     FinetuningObjective,
@@ -37,7 +37,7 @@ def metrics(weights):
     losses = objective.mean_losses(sums, objective.loss_weights(batch))
     losses = {name: float(loss) for name, loss in losses.items()}
     sums = step.evaluation_step(model, objective, batch)
-    return losses, pretrain.mean_metrics([sums])
+    return losses, pretraining_run.mean_metrics([sums])
 
 
 def negative_log_probabilities(logits, labels):
