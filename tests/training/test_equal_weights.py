@@ -9,6 +9,7 @@ import pytest
 from support import hosts, pretraining_runs, recorded, review_runs, tiny
 from support.pretraining_runs import event_values
 from support.run_outputs import (
+    assert_close_weights,
     assert_same_weights,
     read_json_lines,
     rewind,
@@ -52,17 +53,6 @@ def one_device(folder):
 
 def losses(output):
     return [v for (_, tag), v in event_values(output).items() if tag == "loss"]
-
-
-def assert_close_weights(output, expected, step=None):
-    found, expected = weights(output, step), weights(expected, step)
-    assert set(found) == set(expected)
-    for name in list(expected):
-        # The softmax does not depend on the bias of keys, so its gradient is
-        # only rounding error, which Adam scales up.
-        if name.endswith("/key/bias"):
-            del expected[name]
-    recorded.assert_all_close(found, expected, rtol=0, atol=2e-5)
 
 
 XLA = {"jit_compile": True}
