@@ -53,7 +53,7 @@ def training_batches(
     if start and (epoch_size := data.num_records()):
         first_epoch, start = divmod(start, epoch_size)
     endless = tf.data.Dataset.counter(first_epoch).flat_map(epoch)
-    return _parsed(endless.skip(start), data.schema, batch_size)
+    return _prefetched(_parsed(endless.skip(start), data.schema, batch_size))
 
 
 def _names(data: RecordFiles) -> tf.data.Dataset:
@@ -70,7 +70,8 @@ def evaluation_batches(
     As in the original, examples are repeated from the start if necessary.
     """
     serialized = _names(data).flat_map(tf.data.TFRecordDataset).repeat()
-    return _parsed(serialized, data.schema, batch_size).take(num_batches)
+    batches = _parsed(serialized, data.schema, batch_size)
+    return _prefetched(batches.take(num_batches))
 
 
 def finetuning_batches(
@@ -116,7 +117,7 @@ def finetuning_batches(
     if pad_to == "max":
         remaining = serialized.take(num_examples).skip(start)
         batches = _parsed(remaining, schema, batch_size)
-        return _prefetched(batches.map(trimmed)) if trims else batches
+        return _prefetched(batches.map(trimmed) if trims else batches)
     num_batches = math.ceil(num_examples / batch_size)
     serialized = serialized.take(num_batches * batch_size)
     # A pool is at most an epoch, so that few batches contain an example twice.
@@ -163,7 +164,7 @@ def _parsed(
     parse = without_autograph(functools.partial(records.parse, schema))
     # Batched first: parsing many examples at once is several times faster.
     batches = serialized.batch(batch_size, drop_remainder=True)
-    return _prefetched(batches.map(parse, num_parallel_calls=tf.data.AUTOTUNE))
+    return batches.map(parse, num_parallel_calls=tf.data.AUTOTUNE)
 
 
 def _prefetched(batches: tf.data.Dataset) -> tf.data.Dataset:
