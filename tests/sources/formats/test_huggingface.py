@@ -179,6 +179,7 @@ GAP = {"[PAD]": 0, "[UNK]": 2}
         ("config", {"model_type": "roberta"}, 'type` must be "bert".*roberta'),
         ("config", {"layer_norm_eps": 1e-5}, "`layer_norm_eps` must be 1e-12"),
         ("config", {"is_decoder": True}, "`is_decoder` must be false"),
+        ("config", {"tie_word_embeddings": False}, "`tie_word_.* be true"),
         ("config", {"hidden_act": "silu"}, "`hidden_act` must be one of"),
         ("config", {"hidden_act": ["gelu"]}, "`hidden_act` must be one of"),
         ("config", {"architectures": [{}]}, "`architectures` must be a str"),

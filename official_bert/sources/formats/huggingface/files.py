@@ -64,8 +64,11 @@ def read_config(directory: str, config_json: JsonObject) -> BertConfig:
     Raises `InputError` if it is damaged, or the model is not the original BERT.
     """
     path, content = config_json
+    kind = head(config_json)
+    has_masked_lm = kind is None or heads.MASKED_LM in kind.scopes
     for name, fixed in FIXED.items():
-        if content.get(name, fixed) != fixed:
+        is_used = name != "tie_word_embeddings" or has_masked_lm
+        if is_used and content.get(name, fixed) != fixed:
             raise InputError(
                 f"{path}: `{name}` must be {json.dumps(fixed)}, as in the "
                 f"original BERT. Received: {json.dumps(content[name])}. Other "
