@@ -149,12 +149,10 @@ class Description:
         """
         if self.task is not None:
             json_files.write(task_file.path_in(directory), self.task)
-        tokenizer_files.write(
-            directory,
-            self.vocab,
-            self.settings,
-            self.config.max_position_embeddings,
-        )
+        length, task = self.config.max_position_embeddings, self.task or {}
+        if task.get("kind") == "text":  # Others read long texts in windows.
+            length = min(length, task.get("max_seq_length", length))
+        tokenizer_files.write(directory, self.vocab, self.settings, length)
         if self.embedding:
             size = self.config.hidden_size
             sentence_transformers.write(self.embedding, directory, size)

@@ -62,6 +62,7 @@ def test_scores_and_ranks_equal_those_of_sentence_transformers():
         (None, {"sbert_ce_default_activation_function": IDENTITY}, "Identity"),
         (None, {"problem_type": "regression"}, "Identity"),
         (SIGMOID, {"problem_type": "regression"}, "Sigmoid"),
+        (None, {"tie_word_embeddings": False}, "Sigmoid"),  # Without masked LM.
     ],
 )
 def test_activation_of_every_release_is_applied(model, own, config, expected):
@@ -118,6 +119,15 @@ def test_converted_models_have_the_same_scores(model, to, activation):
     assert_scores(
         scores_of(convert(input=source, output=output, to=to)), activation
     )
+
+
+def test_converted_models_keep_the_maximum_length(model):
+    # The `max_length` of a `CrossEncoder`; the model has 12 positions.
+    change_json(model / "tokenizer_config.json", model_max_length=9)
+    tf1 = to_tf1(model)
+    for folder in (tf1, to_hf(tf1)):
+        config = read_json(folder / "tokenizer_config.json")
+        assert config["model_max_length"] == 9
 
 
 @pytest.mark.nightly
