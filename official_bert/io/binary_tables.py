@@ -93,5 +93,6 @@ def _shown(value: Any) -> str:
         return str(value).upper()
     if isinstance(value, float):
         return f"{value:.15g}"
+    text = str(value).removesuffix(" 00:00:00")
     # Excel writes a carriage return like this.
-    return str(value).removesuffix(" 00:00:00").replace("_x000D_", "")
+    return text.replace("_x000D_\n", "\n").replace("_x000D_", " ")

@@ -232,7 +232,7 @@ def read_lines(
     path: str,
     on_bytes: Callable[[int], object] | None = None,
     *,
-    needs_newlines: bool = False,
+    carriage_return: str | None = None,
 ) -> Iterator[str]:
     r"""Yields the lines of a UTF-8 file as the original implementation does.
 
@@ -242,27 +242,34 @@ def read_lines(
 
     `on_bytes` is called after each line with the number of stored bytes read
     for it, for progress bars. Raises `InputError` if the file is missing, or
-    not UTF-8 or gzip; the message names the line. With `needs_newlines`, a file
-    with only ``\r`` between its lines is an error, too.
+    not UTF-8 or gzip; the message names the line. If `carriage_return` is
+    given, it replaces each ``\r`` within a line (not of remote files), and a
+    file with only ``\r`` between its lines is an error, too.
     """
+    needs_newline = carriage_return is not None
     for line in _decode(path, on_bytes):
-        if needs_newlines and "\r" in line.strip() and not line.endswith("\n"):
+        if needs_newline and "\r" in line.strip() and not line.endswith("\n"):
             raise InputError(
                 f"{path}:1: a newline must end each line. Received: only "
                 "carriage returns, as in files of old Macs. Save the file as "
                 r"CSV UTF-8, or convert it: `tr '\r' '\n' < FILE > NEW`."
             )
-        needs_newlines = False
-        if text := line.replace("\r", ""):
-            yield text.removesuffix("\n")
+        needs_newline = False
+        text = line.rstrip("\r\n").replace("\r", carriage_return or "")
+        if text or line.endswith("\n"):
+            yield text
 
 
-def numbered_lines(path: str) -> Iterator[tuple[int, str]]:
-    """Yields (number from 1, line); the file needs newlines.
+def numbered_lines(
+    path: str, carriage_return: str = ""
+) -> Iterator[tuple[int, str]]:
+    r"""Yields (number from 1, line); the file needs newlines.
+
+    `carriage_return` replaces each ``\r`` within a line, see `read_lines`.
 
     Lines have no BOM. Joined files may have several.
     """
-    lines = read_lines(path, needs_newlines=True)
+    lines = read_lines(path, carriage_return=carriage_return)
     for number, line in enumerate(lines, start=1):
         yield number, line.removeprefix("\ufeff")
 

@@ -111,7 +111,7 @@ def _read(path: str, file_format: str) -> Iterator[Row]:
 
 def _read_lines(path: str) -> Iterator[Row]:
     have_tabs = set[bool]()
-    for line, text in files.numbered_lines(path):
+    for line, text in files.numbered_lines(path, " "):
         if text := text.strip():
             have_tabs.add("\t" in text)
             yield Row(path, line, {"text": text}, ["text"])
@@ -153,7 +153,8 @@ def no_examples(path: str) -> InputError:
 
 
 def _read_csv(path: str) -> Iterator[NumberedCells]:
-    all_lines = (line + "\n" for _, line in files.numbered_lines(path))
+    # Within a cell, a carriage return separates words.
+    all_lines = (line + "\n" for _, line in files.numbered_lines(path, " "))
     lines, ahead = itertools.tee(all_lines)  # A pipe can be read only once.
     first_lines = _first_lines(ahead)
     del ahead  # Otherwise, all lines would stay in memory.

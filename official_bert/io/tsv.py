@@ -70,15 +70,15 @@ class _Columns:
 def _kind(cell: str) -> str:
     """Returns how a cell is written.
 
-    `needed`: in quotes, because it contains a quote, a tab or a line break, or
-    nothing. `comma`: in quotes, and contains a comma. `bare`: in quotes for no
-    reason. `text`: not in quotes, but contains quotes.
+    `needed`: in quotes, because it contains a quote, a tab or the end of a
+    line, or nothing. `comma`: in quotes, and contains a comma. `bare`: in
+    quotes for no reason. `text`: not in quotes, but contains quotes.
     """
     if '"' not in cell:
         return "plain comma" if "," in cell else "plain" if cell else "empty"
     if not _QUOTED_CELL.fullmatch(cell):
         return "text"
-    if cell == '""' or re.search('["\t\n]', cell[1:-1]):
+    if cell == '""' or re.search('["\t\n\r]', cell[1:-1]):
         return "needed"
     return "comma" if "," in cell else "bare"
 
@@ -125,11 +125,13 @@ def read(path: str) -> tuple[Iterator[NumberedCells], str]:
     lines, unless only quoted cells with line breaks explain the file.
     """
     is_pipe = not files.can_reread(path)
-    kept = [*files.numbered_lines(path)] if is_pipe else None
+    # pandas quotes cells with carriage returns, which are white space in texts.
+    read_lines = functools.partial(files.numbered_lines, path, "\r")
+    kept = [*read_lines()] if is_pipe else None
     by_line, joined = _Columns(), _Columns()
 
     def lines_seen() -> Iterator[tuple[int, str]]:
-        for line, text in kept or files.numbered_lines(path):
+        for line, text in kept or read_lines():
             for row in _rows([(line, text)], joins_lines=False):
                 by_line.add(*row)
             yield line, text
@@ -155,7 +157,7 @@ def read(path: str) -> tuple[Iterator[NumberedCells], str]:
                 f"{path}:{other}: column {column} (from 0) is not quoted as on "
                 f"line {kinds['needed']}, so all quotes in it are text",
             )
-    rows = _rows(kept or files.numbered_lines(path), joins_lines=joins)
+    rows = _rows(kept or read_lines(), joins_lines=joins)
     advice = _ADVICE
     if joined.first_text:
         advice = (

@@ -16,6 +16,7 @@ DAY = datetime.datetime(2024, 1, 5)
 SHOWN = [
     ("two\nlines", "two\nlines"),
     ("two_x000D_\nlines", "two\nlines"),
+    ("two_x000D_words", "two words"),
     (7, "7"),
     (1.0, "1"),
     (0.1 + 0.2, "0.3"),

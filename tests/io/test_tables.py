@@ -36,6 +36,12 @@ UNNAMED = {"Unnamed: 0": "a", "Unnamed: 1": "b", "text": "c"}
         ),
         ("tsv", "a\n1\n  \n\n2\n", TWO_ROWS),
         ("csv", "a\n1\n  \n\n2\n", TWO_ROWS),
+        # A carriage return within a text separates words.
+        (
+            "csv",
+            'a\none\rtwo\r\n"three\rfour"\n',
+            [(2, numbered(a="one two")), (3, numbered(a="three four"))],
+        ),
         # A quoted empty cell is a row.
         ("csv", 'a\n""\n\n"b"\n', [(2, numbered(a="")), (4, numbered(a="b"))]),
         # As written by pandas: an unnamed index, then numbered columns.
@@ -85,7 +91,7 @@ def test_csv_reads_what_python_writes(tmp_path):
 
 
 QUOTING = [csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC]
-SAID = ['He said "no", twice.', "two\n\nlines\tof it", ""]
+SAID = ['He said "no", twice.', "two\n\nlines\tof it", "one\rtwo", ""]
 
 
 @pytest.mark.parametrize("quoting", QUOTING)
