@@ -37,9 +37,9 @@ class Replacements(NamedTuple):
 
     mask_id: int
     token_ids: npt.NDArray[np.int32]  # Random tokens are drawn from these.
-    mask: float = 0.8
-    random: float = 0.1
-    keep: float = 0.1
+    mask: float
+    random: float
+    keep: float
 
 
 class MaskedTokens(NamedTuple):

@@ -98,10 +98,10 @@ class FullTokenizer:
     def tokenize(self, text: str | bytes) -> list[str]:
         """Returns the tokens of `text`."""
         tokens: list[str] = []
+        split_word = self.wordpiece_tokenizer.tokenize
         for words, is_added in self.basic_tokenizer.split(text):
-            for word in words if not is_added else ():
-                tokens.extend(self.wordpiece_tokenizer.tokenize(word))
-            tokens += words if is_added else ()
+            for word in words:
+                tokens += [word] if is_added else split_word(word)
         return tokens
 
     def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:

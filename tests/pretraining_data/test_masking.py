@@ -14,7 +14,7 @@ from official_bert.pretraining_data.settings import Settings
 
 MASK = 4
 TOKEN_IDS = np.arange(100, 200)
-DEFAULT = Replacements(MASK, TOKEN_IDS)
+DEFAULT = Replacements(MASK, TOKEN_IDS, 0.8, 0.1, 0.1)
 
 
 def mask_one(continues, number, seed, whole_words, replacements=DEFAULT):

@@ -16,6 +16,7 @@ from official_bert.training.dynamic_masking import mask_batch
 
 CLS, SEP, MASK, VOCAB_SIZE = 2, 3, 4, 50
 DEFAULT = Masking(4, 1, MASK, VOCAB_SIZE, 0.8, 0.1)
+REPLACEMENTS = masking.Replacements(MASK, np.arange(VOCAB_SIZE), 0.8, 0.1, 0.1)
 
 # The sizes of the words of A and B.
 SEQUENCES = {
@@ -75,9 +76,8 @@ def chosen_one_by_one(sizes, budget, max_ngram, number):
     places = [p for p, start in enumerate(starts) if start]
     words = [[*g] for _, g in itertools.groupby(places, lambda p: starts[p])]
     rng = random.Random(1)
-    replacements = masking.Replacements(MASK, np.arange(VOCAB_SIZE))
     masked = (
-        masking.mask_sequence([*words], budget, replacements, rng, max_ngram)
+        masking.mask_sequence([*words], budget, REPLACEMENTS, rng, max_ngram)
         for _ in range(number)
     )
     return [tuple(positions) for positions, _ in masked]
@@ -92,7 +92,7 @@ def chosen_by_worker(sizes, budget, max_ngram, number):
         is_maskable,
         continues,
         np.full(number, budget),
-        masking.Replacements(MASK, np.arange(VOCAB_SIZE)),
+        REPLACEMENTS,
         np.random.default_rng(1).integers(2**63, size=number, dtype=np.uint64),
         max_ngram,
     )
