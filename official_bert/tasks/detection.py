@@ -35,7 +35,7 @@ _Options = TypeVar("_Options", bound=RunClassifier)
 
 _WORD_OR_TAG = re.compile(r"tokens?|words?|(.*_)?tags?", re.IGNORECASE)
 # What separates labels in exports of other programs, such as <java><spring>.
-_SEPARATORS = (";", "|", "/", "#", ">", " ")
+_SEPARATORS = (";", "|", "/", "#", ">", "，", "、", " ")
 _PAIRS = " For pairs of texts, add --text_b_column."
 _ONE_LABEL = " (--task_type=classification for one label per text)"
 _COLUMN_PER_LABEL = (

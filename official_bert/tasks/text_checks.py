@@ -60,9 +60,11 @@ def _warn_of_odd_cells(
     scores = [e.label for e in examples if isinstance(e.label, float)]
     placeholder_numbers = _placeholder_numbers(scores)
     guids_of: dict[str, list[str]] = collections.defaultdict(list)
+    num_texts = len(data.options.text_columns)  # Others may be empty.
     for example in examples:
         texts = [*filter(None, example.texts)]
-        if not texts or any(map(_is_missing, texts)):
+        has_all = all(example.texts[:num_texts])
+        if not has_all or any(map(_is_missing, texts)):
             guids_of[odd_texts].append(example.guid)
         if labels and placeholders.intersection(names_of(example.label)):
             guids_of[odd_labels].append(example.guid)

@@ -4,6 +4,7 @@ import collections
 import contextlib
 import errno
 import os
+import re
 import shlex
 import unicodedata
 from collections import Counter
@@ -128,15 +129,16 @@ def _warn_of_labels(counts: Counter[Any]) -> None:
     """Warns if labels are spelled in several ways, or if there are many."""
     spellings: dict[Any, list[str]] = collections.defaultdict(list)
     for label in map(str, counts):
-        bit, number = to_bit(label), to_number(label)
-        key = _plain(label) if number is None else number
+        plain = _plain(label)
+        bit, number = to_bit(plain), to_number(plain)
+        key = plain if number is None else number
         spellings[key if bit is None else bit].append(label)
     if similar := [_spelled(s) for s in spellings.values() if len(s) > 1]:
         logging.warning(
             "These labels are different classes, but differ only in case, "
-            "spaces, quotes, invisible characters, Unicode normalization, or "
-            f"the form of a number or truth value: {listed(similar)}. If they "
-            "mean the same, write them alike"
+            "spaces, hyphens, quotes, invisible characters, Unicode "
+            "normalization, or the form of a number or truth value: "
+            f"{listed(similar)}. If they mean the same, write them alike"
         )
     if len(counts) > 100 or len(counts) > max(2, counts.total() / 2):
         logging.warning(
@@ -156,8 +158,10 @@ def _spelled(labels: Sequence[str]) -> str:
 def _plain(label: str) -> str:
     """Returns a label without what is hard to see in a table."""
     characters = unicodedata.normalize("NFKC", label.casefold())
+    characters = characters.replace("\ufe0f", "")  # Only colors an emoji.
     visible = (c for c in characters if unicodedata.category(c) != "Cf")
-    return " ".join("".join(visible).strip("\"'").split())
+    text = "".join(visible).strip("\"'")
+    return " ".join(re.sub(r"(?<=[^\W_])[-_](?=[^\W_])", " ", text).split())
 
 
 def warn_of_one_class(

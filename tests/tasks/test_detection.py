@@ -185,6 +185,7 @@ WORDS = [
         (lists(";"), [], "Labels such as 'x;y' contain ';'"),
         (lists(";"), MULTILABEL, "Labels such as 'x;y' contain ';'"),
         (lists("#"), [], "Labels such as 'x#y' contain '#'"),
+        (lists("、"), [], "Labels such as 'x、y' contain '、'"),
         (STACK_OVERFLOW, [], "Labels such as '<x><y>' contain '>'"),
         (WORDS, [], "Labels such as 'x y z' contain ' '"),
         (REVIEWS, [], "(otherwise: --task_type=regression)"),

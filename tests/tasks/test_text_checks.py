@@ -67,6 +67,14 @@ def test_data_that_make_results_unreliable_are_reported(
         assert message in caplog.text
 
 
+def test_empty_text_of_a_pair_is_reported(tmp_path, caplog):
+    rows = ["a,,x", ",b,y", "c,d,x", "e,f,y"]
+    text = table(*rows, header="one,two,label")
+    flags = ["--text_column=one", "--text_b_column=two", "--dev_share=0"]
+    tasks.get(complete(tmp_path, "a.csv", text, *flags))
+    assert f"2 of 4 texts {MISSING}): lines 2, 3." in caplog.text
+
+
 GOOD_AND_BAD = ["good", "very good", "bad", "very bad"]
 
 

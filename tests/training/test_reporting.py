@@ -111,6 +111,9 @@ def test_only_ten_of_many_labels_are_shown_with_a_warning(caplog):
         (("a  b", "no", "a b") * 2, None, ": 'a  b' / 'a b'."),
         (("yes", "no", '"yes"') * 2, None, """: 'yes' / '"yes"'."""),
         (("é", "no", "e\u0301") * 2, None, r": '\xe9' / 'e\u0301'."),
+        (("not_ok", "ok", "not-ok") * 2, None, ": 'not_ok' / 'not-ok'."),
+        (("1", "-1", "'1") * 2, None, """: '1' / "'1"."""),
+        (("❤", "no", "❤\ufe0f") * 2, None, ": '❤' / '❤\ufe0f'."),
         (("Yes", "No") * 2, None, None),
     ],
 )
