@@ -28,7 +28,7 @@ from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
 from official_bert.sources import checkpoint_paths, task_file
 from official_bert.sources.heads import TASK_HEAD
-from official_bert.tasks import record_files
+from official_bert.tasks import data_summary, record_files
 from official_bert.tasks.data_set import shuffle_examples
 from official_bert.tasks.task import Task
 from official_bert.tokenization import Tokenizer
@@ -153,7 +153,7 @@ class FinetuningRun:
                 "The training data must have at least one example with text. "
                 f"Received: {len(examples)} examples without text."
             )
-        reporting.log_data(task, self.examples, metadata, length)
+        data_summary.log(task, self.examples, metadata, length)
         has_all = task.epoch_has_all_features
         num_examples = metadata["num_records"] if has_all else len(examples)
         return TrainingData(
@@ -275,7 +275,7 @@ def _evaluate_and_predict(run: FinetuningRun) -> None:
         output_layer.require_same_outputs(run.task, options.model_files)
     if not options.do_train:
         reporting.write_eval_options(options)
-        reporting.log_data(run.task, run.examples, {}, options.max_seq_length)
+        data_summary.log(run.task, run.examples, {}, options.max_seq_length)
     if options.do_eval:
         evaluate.write_results(run, global_step)
     if options.do_predict:
