@@ -25,6 +25,12 @@ _MISSING = (
 # What programs write for missing numbers: 99, -99, 999, ...
 _NINES = {sign * (10.0**size - 1) for size in range(2, 7) for sign in (1, -1)}
 
+# How JSON, Spark, SQL and HTML write quotes, line breaks and other characters.
+# A small letter after \n is that of a path, or of LaTeX's \nu.
+_ESCAPED = re.compile(
+    r'\\("|n(?![a-z])|u[0-9a-fA-F]{4})|&(amp|lt|gt|quot|nbsp|#\d+);'
+)
+
 # 1.019, which may be the German 1,019, and numbers without a separator.
 _MAYBE_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}\.\d{3}")
 _BELOW_THOUSAND = re.compile(r"[-+]?\d{1,3}")
@@ -56,6 +62,7 @@ def _warn_of_odd_cells(
         "labels look like missing values (99, -999), far from all others"
     )
     damaged = "texts have a wrong encoding (U+FFFD, Ã© for é, or b'...')"
+    escaped = r"texts have escaped characters (\", \n, \u00e9 or &amp;)"
     placeholders = {*filter(_is_missing, labels), *_placeholders(labels)}
     scores = [e.label for e in examples if isinstance(e.label, float)]
     placeholder_numbers = _placeholder_numbers(scores)
@@ -72,6 +79,8 @@ def _warn_of_odd_cells(
             guids_of[odd_numbers].append(example.guid)
         if any(map(_is_damaged, texts)):
             guids_of[damaged].append(example.guid)
+        if any(map(_ESCAPED.search, texts)):
+            guids_of[escaped].append(example.guid)
     for problem, guids in guids_of.items():
         logging.warning(
             f"{data.path('train')}: {len(guids)} of {len(examples)} {problem}: "

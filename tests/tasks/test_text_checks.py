@@ -13,6 +13,8 @@ EMPTY += ["e,NA", "f,n/a", "g,<NA>", r"h,\N", "i,None", "j,none"]
 GOOD = [f"naïve “{i}” b'{i}' 好,{i % 2}" for i in range(8)]
 EXCEL = [*GOOD, "#NAME?,1", "#REF!,0", "a,#N/A", "b,#DIV/0!"]
 ENCODED = ["trÃ¨s,0", "câ\x80\x99est,1", "tr\ufffds,0", "b'good',1", *GOOD]
+ESCAPED = ["so good.\\n\\nBuy it,1", r"caf\u00e9,0", 'a \\"b\\" c,1', *GOOD]
+ESCAPED += ["R&#39;n&amp;B,1", r"in C:\new and \nu; R&B,1"]
 SEVERAL = ["a,x", "b,y", 'c,"x,y"', "d,x", "e,y", "f,nan", "g,"]
 
 # Without agreement, the label is - or, at Hugging Face, -1.
@@ -49,6 +51,13 @@ MISSING = "are empty, or look like missing values (NaN, NA, None, #REF!"
             [
                 "4 of 12 texts have a wrong encoding (U+FFFD, Ã© for é, or "
                 "b'...'): lines 2, 3, 4, 5. Correct"
+            ],
+        ),
+        (
+            ESCAPED,
+            [
+                r"4 of 13 texts have escaped characters (\", \n, \u00e9 or "
+                "&amp;): lines 2, 3, 4, 13. Correct"
             ],
         ),
         (AMBIGUOUS, ["(number of such texts: 2, such as 'a')"]),
