@@ -11,7 +11,11 @@ with the first sentence of its own docstring, and with one of another function:
 
 Each summary is right once and wrong once, so that neither half of a pair tells
 the label. In a few seconds this writes `train.tsv`, `dev.tsv` and `test.tsv`;
-no package has functions in two of them.
+no package has functions in two of them. With `--pairs`, they have only the
+right pairs, for `--task_type=embedding`:
+
+    query                                      positive
+    Return a TarInfo object for member name.   TarFile.getmember(name)
 """
 
 import ast
@@ -27,7 +31,7 @@ import python_english
 from official_bert.errors import InputError
 from official_bert.io import files
 from official_bert.options import cli
-from official_bert.options.flags import Options, option, path_option
+from official_bert.options.flags import Options, option, path_option, switch
 
 
 class PythonSignatures(Options):
@@ -42,6 +46,7 @@ class PythonSignatures(Options):
         at_least=3,
     )
     seed: int = option("Random seed of the wrong summaries.", 12345)
+    pairs: bool = switch("Write pairs of summaries and signatures, all right.")
 
 
 class Function(NamedTuple):
@@ -80,9 +85,15 @@ def main(options: PythonSignatures) -> None:
             "another --held_out."
         )
     for name, functions in parts.items():
-        rows = pairs(functions, random.Random(options.seed))
+        rows: list[tuple[str, ...]]
+        if options.pairs:
+            header: tuple[str, ...] = ("query", "positive")
+            rows = [(f.summary, f.signature) for f in functions]
+        else:
+            header = Pair._fields
+            rows = [*pairs(functions, random.Random(options.seed))]
         path = os.path.join(options.output_dir, f"{name}.tsv")
-        lines = ("\t".join(row) + "\n" for row in (Pair._fields, *rows))
+        lines = ("\t".join(row) + "\n" for row in (header, *rows))
         files.write_text(path, "".join(lines))
         print(f"{len(rows):,} pairs in {path}")
 

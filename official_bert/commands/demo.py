@@ -5,6 +5,7 @@
 1. bert_tiny_demo, the model in data/bert_tiny, fills in blanks.
 2. It is fine-tuned to decide whether the words of a sentence are in order.
 3. Another BERT is pre-trained from scratch on the English text in Python.
+4. bert_tiny_demo learns to find the functions of Python by descriptions.
 
 Each command is printed as you would type it, and demo/report.html shows the
 results. Finished steps of an earlier run are skipped; to start again, remove
@@ -38,9 +39,18 @@ SENTENCES = (
     "Two of the books are on the table.",
     "Two of the books on are the table.",
 )
+QUERIES = (
+    "Delete a directory.",
+    "Wait for another thread to finish.",
+    "Choose a random number.",
+    "Open a web page in the browser.",
+    "Split a path into its parts.",
+    "Draw a circle.",
+    "Make a new folder.",
+)
 
 # About a minute of pre-training on two slow cores.
-NUM_TRAIN_STEPS = 1000
+NUM_TRAIN_STEPS = 900
 
 # {title of a chapter: its steps}. A step is a title, a file that exists if it
 # has succeeded, and a command. The records and the training of chapter 3 must
@@ -119,6 +129,17 @@ Evaluate the model on the held-out documents
 {data}/model/{metrics_text}
 run_pretraining.py --do_eval {shape} --input_file={data}/held_out.tfrecord
     --bert_config_file={data}/bert_config.json --output_dir={data}/model""",
+    "4. Search": """
+Collect the functions of Python, and the first sentence about each
+{demo}/functions/test.tsv
+data/python_signatures.py --pairs --output_dir={demo}/functions
+
+Learn vectors that are similar for a function and its sentence
+{demo}/search/{metrics}
+run_classifier.py --task_type=embedding --model={model}
+    --train_file={demo}/functions/train.tsv
+    --dev_file={demo}/functions/dev.tsv --train_batch_size=128
+    --learning_rate=1e-3 --num_train_epochs=1 --output_dir={demo}/search""",
 }
 
 NEXT = """\
@@ -162,7 +183,7 @@ def main(options: Demo) -> None:
     from official_bert.inference import demo_report
 
     with cli.quiet_imports():  # TensorBoard imports TensorFlow to read curves.
-        summary = demo_report.write(directory, MODEL, NEXT)
+        summary = demo_report.write(directory, MODEL, QUERIES, NEXT)
     print(f"\n{summary}\n\n{NEXT}\n")
     print(f"All results are on one page: {directory}/report.html")
 

@@ -2,15 +2,21 @@
 
 import collections
 import json
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from official_bert import pages
-from official_bert.io import files, json_files
+from official_bert.inference.embedder import Embedder
+from official_bert.io import files, json_files, tables
 from official_bert.plots import figures, training_curves
 from official_bert.runs import file_names
 from official_bert.tokenization import Tokenizer
 
 _COLORS = ("#1d5fbf", "#b8470f")
+
+_NUM_RESULTS = 7  # For each query of the search.
 
 
 class Table(NamedTuple):
@@ -30,8 +36,13 @@ class Table(NamedTuple):
         )
 
 
-def write(directory: str, model: str, next_steps: str) -> str:
-    """Writes `report.html` of a finished demo; returns its tables as text."""
+def write(
+    directory: str, model: str, queries: Sequence[str], next_steps: str
+) -> str:
+    """Writes `report.html` of a finished demo; returns its tables as text.
+
+    `queries` are searched among the functions that the demo collected.
+    """
     blanks = _read_answers(f"{directory}/blanks.jsonl")
     finetuning_runs = {
         f"from {model}": f"{directory}/finetuning/pretrained",
@@ -40,6 +51,10 @@ def write(directory: str, model: str, next_steps: str) -> str:
     finetuning = _make_finetuning_table(finetuning_runs)
     pretraining = _make_pretraining_table(f"{directory}/pretraining")
     pretraining_run = {"training": f"{directory}/pretraining/model"}
+    untrained = Embedder.from_pretrained(model)
+    trained = Embedder.from_pretrained(f"{directory}/search")
+    embedders = {f"{model} as it is": untrained, "after training": trained}
+    search = _make_search_table(directory, embedders)
     page = pages.render(
         "demo_report.html",
         model=model,
@@ -50,6 +65,9 @@ def write(directory: str, model: str, next_steps: str) -> str:
         sentences=_read_answers(f"{directory}/sentences.jsonl"),
         pretraining=pretraining,
         pretraining_loss=_plot("masked_lm_loss", pretraining_run),
+        search=search,
+        queries=queries,
+        **_search(directory, trained, queries),
         next_steps=next_steps,
     )
     files.write_text(f"{directory}/report.html", page)
@@ -57,8 +75,8 @@ def write(directory: str, model: str, next_steps: str) -> str:
         (blank["input"], blank["guesses"][0][0]["token"]) for blank in blanks
     ]
     filled = Table("Fill in the blank", ("best guess",), guesses)
-    tables = (filled, finetuning, pretraining)
-    return "\n\n".join(table.text() for table in tables)
+    shown = (filled, finetuning, pretraining, search)
+    return "\n\n".join(table.text() for table in shown)
 
 
 def _read_answers(path: str) -> list[dict[str, Any]]:
@@ -115,6 +133,49 @@ def most_frequent_token(data: str) -> tuple[str, float]:
     )
     ((token, count),) = counts.most_common(1)
     return token, count / counts.total()
+
+
+def _read_functions(directory: str, part: str) -> list[tuple[str, str]]:
+    """Returns the signatures of functions, and the sentence about each."""
+    rows = tables.read(f"{directory}/functions/{part}.tsv", "tsv")
+    return [(row.text("positive"), row.text("query")) for row in rows]
+
+
+def _make_search_table(directory: str, embedders: dict[str, Embedder]) -> Table:
+    """Returns how often a sentence finds its function, for each embedder."""
+    held_out = _read_functions(directory, "dev")
+    signatures, sentences = zip(*held_out, strict=True)
+    rows: list[tuple[str, ...]] = []
+    for name, embedder in embedders.items():
+        found = embedder.search(sentences, embedder(signatures), k=10).indices
+        hits = found == np.arange(len(found))[:, np.newaxis]
+        shares = hits[:, 0].mean(), hits.any(axis=1).mean()
+        rows.append((name, *(f"{share:.1%}" for share in shares)))
+    title = f"The function of a sentence, among {len(signatures)}"
+    return Table(title, ("is first", "in first 10"), rows)
+
+
+def _search(
+    directory: str, embedder: Embedder, queries: Sequence[str]
+) -> dict[str, Any]:
+    """Returns all functions, and the results of all queries.
+
+    The sentences about the functions are searched, and are more queries.
+    Results are pairs: the number of a function, and the cosine.
+    """
+    functions = [
+        function
+        for part in ("train", "dev", "test")
+        for function in _read_functions(directory, part)
+    ]
+    sentences = [sentence for _, sentence in functions]
+    found = embedder.search(
+        [*queries, *sentences], embedder(sentences), k=_NUM_RESULTS
+    )
+    cosines = found.scores.astype(float).round(2)
+    rows = zip(found.indices.tolist(), cosines.tolist(), strict=True)
+    results = [[*zip(*row, strict=True)] for row in rows]
+    return {"functions": functions, "results": results}
 
 
 def _plot(scalar: str, runs: dict[str, str]) -> str:

@@ -5,6 +5,7 @@ import shlex
 import pytest
 import python_english
 from support import chromium, command_lines, conversions, tiny
+from support.run_outputs import read_json
 
 from official_bert.commands import COMMANDS, demo
 from official_bert.errors import InputError
@@ -75,6 +76,10 @@ def test_finished_steps_are_skipped(finished, capfd):
     assert values[majority] == pytest.approx(50, abs=0.3)
     assert 3 < values[most_frequent] < 9
     assert {"from random weights", "after 0 steps", "after 9 steps"} < {*values}
+    # Measured in the same way as `recall@1` of the fine-tuned model.
+    results = read_json(finished / "search" / "eval_results.json")
+    first = 100 * results["recall@1"]
+    assert values["after training"] == pytest.approx(first, abs=0.06)
 
 
 @pytest.mark.slow
@@ -94,9 +99,34 @@ def test_page_shows_results_and_attention(finished):
         for section in ("finetuning", "pretraining"):
             (plot,) = driver.find_elements("css selector", f"#{section} svg")
             assert plot.size["width"] > 600
+        assert texts("#queries th") == [*demo.QUERIES]
+        assert len(texts("#queries div")) == 3 * len(demo.QUERIES)
         driver.switch_to.frame(driver.find_element("css selector", "iframe"))
         assert texts("#text-a") == [demo.TEXT_A]
         assert driver.find_elements("css selector", "#lines path")
+
+
+@pytest.mark.slow
+def test_click_on_a_function_shows_similar_ones(finished):
+    with chromium.browser() as driver:
+        chromium.show(driver, finished / "report.html")
+        words = driver.find_element("id", "words")
+        words.clear()
+        words.send_keys("Loop event")
+        matches = driver.find_elements("css selector", "#matches button")
+        shown = [match.text.lower() for match in matches]
+        assert len(matches) > 1
+        assert all("event" in text and "loop" in text for text in shown)
+        count = driver.find_element("id", "count").text
+        assert re.fullmatch(r"\d+ of \d+ are shown\.", count)
+        driver.execute_script("arguments[0].click()", matches[1])
+        title = driver.find_element("css selector", "#similar h3").text.lower()
+        assert shown[1].startswith(title[len("similar to “") : -1])
+        similar = driver.find_elements("css selector", "#similar button")
+        cosines = [float(button.text.split()[0]) for button in similar]
+        assert len(cosines) in (6, 7)
+        assert cosines == sorted(cosines, reverse=True)
+        assert shown[1] not in [b.text.lower()[5:] for b in similar]
 
 
 @pytest.mark.parametrize(("status", "shown"), [(-9, 137), (143, 143)])

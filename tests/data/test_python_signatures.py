@@ -105,6 +105,22 @@ def test_files_are_balanced_and_well_formed(output_dir):
         assert labels["yes"] == labels["no"] == len(rows) / 2
 
 
+def test_pairs_are_the_right_ones_for_embeddings(
+    tmp_path, output_dir, functions, monkeypatch
+):
+    monkeypatch.setattr(python_signatures, "collect", lambda _: functions)
+    options = PythonSignatures(output_dir=str(tmp_path), pairs=True)
+    python_signatures.main(options)
+    for part in PARTS:
+        text = (tmp_path / f"{part}.tsv").read_text("utf-8")
+        header, *pairs = (line.split("\t") for line in text.splitlines())
+        assert header == ["query", "positive"]
+        right = [
+            [b, a] for a, b, label in read(output_dir, part) if label == "yes"
+        ]
+        assert sorted(pairs) == sorted(right)
+
+
 # Reads functions from standard input.
 WRITE = """
 import json, sys
