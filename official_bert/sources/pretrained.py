@@ -179,40 +179,51 @@ def find(
             not a BERT model in a supported format.
     """
     model = os.path.expanduser(model)
-    is_path = files.exists(model)
-    directory = (
-        model.rstrip("/") if is_path else download(model, METADATA_PATTERNS)
-    )
+    if files.exists(model):
+        directory = model.rstrip("/")
+    else:
+        directory = download(model, METADATA_PATTERNS)
     directory = sentence_transformers.transformer_directory(directory)
     source = formats.find(directory, model)
-    reader = source.format.files
-    checkpoint = directory
-    config_file = vocab = None
-    if reader is tf1_files:
+    checkpoint, config_file = directory, None
+    if source.format.files is tf1_files:
         checkpoint = checkpoint_paths.find(directory)
         config_file = _config_of_checkpoint(directory, source, model)
     if config_file:
         own_vocab = checkpoint_paths.beside(directory, VOCAB) or ""
-        directory = os.path.dirname(config_file)
-        settings = tf1_files.read_settings(directory)
+        folder = os.path.dirname(config_file)
+        settings = tf1_files.read_settings(folder)
+        lower = _is_uncased(folder, own_vocab or vocab_file or "", settings)
+        found = ModelFiles(config_file, own_vocab, checkpoint, lower)
     else:
-        if reader is tf1_files:  # A repository with config.json.
-            reader = huggingface_files
-        config = reader.read_config(directory, source.config_json)
-        cached = _cache({CONFIG: config.to_json_string()})
-        config_file = os.path.join(cached, CONFIG)
-        vocab, settings = reader.read_tokenizer(directory)
-        own_vocab = ""
-        if vocab is not None:
-            text = tokenizer_files.config_text(vocab, settings)
-            cached = _cache({VOCAB: vocab, tokenizer_files.CONFIG: text})
-            own_vocab = os.path.join(cached, VOCAB)
-    vocab_file = own_vocab or vocab_file or ""
-    lower = _is_uncased(directory, vocab_file, settings)
-    found = ModelFiles(config_file, own_vocab, checkpoint, lower)
+        found = _translated(source, checkpoint, vocab_file or "", model)
     if checkpoint == directory:  # So that it is not read again.
         vars(found)["source"] = source
+    return found
+
+
+def _translated(
+    source: formats.Source, checkpoint: str, vocab_file: str, model: str
+) -> ModelFiles:
+    """Returns the files of a model without `bert_config.json`.
+
+    Its config and its vocabulary are translated. See `find` for the arguments.
+    """
+    directory, reader = source.path, source.format.files
+    if reader is tf1_files:  # A repository with config.json.
+        reader = huggingface_files
+    config = reader.read_config(directory, source.config_json)
+    config_cache = _cache({CONFIG: config.to_json_string()})
+    vocab, settings = reader.read_tokenizer(directory)
+    own_vocab = ""
     if vocab is not None:
+        text = tokenizer_files.config_text(vocab, settings)
+        vocab_cache = _cache({VOCAB: vocab, tokenizer_files.CONFIG: text})
+        own_vocab = os.path.join(vocab_cache, VOCAB)
+    lower = _is_uncased(directory, own_vocab or vocab_file, settings)
+    config_file = os.path.join(config_cache, CONFIG)
+    found = ModelFiles(config_file, own_vocab, checkpoint, lower)
+    if vocab is not None:  # So that it is not read again.
         vars(found).update(vocab=vocab, vocab_source=model)
     return found
 
