@@ -46,7 +46,7 @@ class PythonSignatures(Options):
         at_least=3,
     )
     seed: int = option("Random seed of the wrong summaries.", 12345)
-    pairs: bool = switch("Write pairs of summaries and signatures, all right.")
+    pairs: bool = switch("Write only the right pairs, for embeddings.")
 
 
 class Function(NamedTuple):
