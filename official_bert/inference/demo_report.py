@@ -151,8 +151,8 @@ def _make_search_table(directory: str, embedders: dict[str, Embedder]) -> Table:
         hits = found == np.arange(len(found))[:, np.newaxis]
         shares = hits[:, 0].mean(), hits.any(axis=1).mean()
         rows.append((name, *(f"{share:.1%}" for share in shares)))
-    title = f"The function of a sentence, among {len(signatures)}"
-    return Table(title, ("is first", "in first 10"), rows)
+    title = f"Find a function among {len(signatures)} by its sentence"
+    return Table(title, ("first result", "first 10"), rows)
 
 
 def _search(
