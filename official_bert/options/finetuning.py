@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from absl import logging
 
@@ -49,6 +49,10 @@ class FinetuningOptions(
         "do_predict",
         "do_export",
     )
+    # Values in the commands that lack these flags of `run_classifier.py`.
+    best_metric = fold = task_type = ""
+    label_smoothing, mine_negatives = 0.0, 0
+    train_file = dev_file = test_file = corpus_file = cast("str | None", None)
 
     num_train_epochs: float = flags.non_negative(
         "Passes over the data.", 3.0, common=True, on_resume="if_steps_left"
@@ -245,8 +249,7 @@ class FinetuningOptions(
         """Flags that would give more training steps, for messages, or ""."""
         values = []
         # Embeddings learn from the other texts of the batch: more are better.
-        is_embedding = getattr(self, "task_type", "") == "embedding"
-        if self.train_batch_size > 8 and not is_embedding:
+        if self.train_batch_size > 8 and self.task_type != "embedding":
             values.append("--train_batch_size=8")
         if self.num_train_epochs < 20:
             values.append("--num_train_epochs=20")
@@ -256,6 +259,11 @@ class FinetuningOptions(
     def used_splits(self) -> list[str]:
         """Which of `train`, `dev` and `test` are read."""
         return super().used_splits + ["test"] * self.do_predict
+
+    @property
+    def holds_out(self) -> bool:
+        """Whether a part of the training data is used for evaluation only."""
+        return False
 
     @property
     def training_records(self) -> str:

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from absl import logging
 
@@ -57,6 +57,9 @@ class TokenizerOptions(flags.Options, heading="Model", common=False):
 class NamedModel(flags.Options, heading="Model"):
     """A model given by `--model`, which implies the flags of its files."""
 
+    # Values in the commands that lack these flags.
+    vocab_file = init_checkpoint = cast("str | None", None)
+
     model: str | None = flags.optional_path(
         "bert_tiny_demo, a released model (--model=list shows all), OWNER/NAME "
         "on the Hugging Face Hub, or a directory. Sets config, vocabulary, "
@@ -81,7 +84,7 @@ class NamedModel(flags.Options, heading="Model"):
 
     def _fill_from_model(self, model: str) -> flags.Self:
         """Fills in the files and the casing of a model."""
-        found = pretrained.find(model, getattr(self, "vocab_file", None))
+        found = pretrained.find(model, self.vocab_file)
         casing = "uncased" if found.do_lower_case else "cased"
         logging.info(f"--model={model}: {found.init_checkpoint}, {casing}")
         implied = {
@@ -120,9 +123,8 @@ class NamedModel(flags.Options, heading="Model"):
 
     def download_weights(self) -> None:
         """Downloads the weights of --model, unless other weights are given."""
-        checkpoint = getattr(self, "init_checkpoint", None)
-        if self.model and checkpoint:
-            pretrained.download_weights(self.model, checkpoint)
+        if self.model and self.init_checkpoint:
+            pretrained.download_weights(self.model, self.init_checkpoint)
 
 
 class ModelOptions(TokenizerOptions, NamedModel, heading="Model", common=False):

@@ -69,6 +69,9 @@ class TrainingOptions(
 ):
     """Options of all training commands, with the defaults of the original."""
 
+    # Values in the commands that lack these flags.
+    nsp = bert_hub_module_handle = ""
+
     bert_config_file: str = flags.path_option(
         "The model's bert_config.json.", implied_by="model", heading="Model"
     )

@@ -79,7 +79,7 @@ def _patterns(
     options: TrainingOptions, may_initialize: str = ""
 ) -> dict[str, str]:
     initialize = [options.may_initialize, may_initialize]
-    if getattr(options, "nsp", None) == "none":
+    if options.nsp == "none":
         initialize.append(OF_PAIRS)
     # Evaluation needs all weights of the task's head.
     heads = _HEADS if options.do_train else "^cls/"
@@ -97,7 +97,7 @@ def resume(state: Mapping[str, Any], options: TrainingOptions) -> StartingPoint:
     """
     # A run may resume in another precision.
     patterns = {"may_initialize": "^loss_scale/", "may_skip": "^loss_scale/"}
-    if getattr(options, "bert_hub_module_handle", None):
+    if options.bert_hub_module_handle:
         # The original also stored the module's other heads, without training.
         patterns["may_skip"] += "|^cls/"
     loaded = loading.load_newest(state, options.output_dir, **patterns)

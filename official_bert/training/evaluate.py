@@ -36,7 +36,7 @@ def evaluate(
     answers, losses = _run_model(run, "dev", examples, split, record_dir)
     results = losses | _metrics(run, "dev", examples, answers)
     if record_dir:
-        if getattr(run.options, "fold", ""):
+        if run.options.fold:
             task.write_predictions(record_dir, split, examples, answers)
         task, answers, metrics = _calibrate(run, examples, answers)
         results |= metrics
@@ -59,9 +59,8 @@ def _calibrate(
     and for benchmarks, returns `_calibrated`.
     """
     options, directory = run.options, run.options.output_dir
-    has_own_data = getattr(options, "train_file", None)
     is_other = _variant(run) or options.run_directory.is_unfinished
-    if not has_own_data or is_other or not task_file.is_in(directory):
+    if not options.train_file or is_other or not task_file.is_in(directory):
         return _calibrated(run, examples, answers)
     result = run.task.calibrate(examples, answers, fits=True)
     if options.is_chief:
@@ -82,7 +81,7 @@ def _calibrated(
 
 def _variant(run: "FinetuningRun", split: str = "dev") -> str:
     names = f"{split}_file", "corpus_file"
-    paths = (getattr(run.options, name, None) for name in names)
+    paths = (getattr(run.options, name) for name in names)
     return run.options.run_directory.variant_of_results(split, *paths)
 
 

@@ -21,7 +21,6 @@ from official_bert.optimization import layerwise
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.options import (
     FinetuningOptions,
-    RunClassifier,
     RunClassifierWithTfhub,
 )
 from official_bert.runs import file_names
@@ -168,8 +167,7 @@ class FinetuningRun:
         head = self.task.head
         is_embedding = head.loss in EMBEDDING_LOSSES
         objective = EmbeddingObjective if is_embedding else FinetuningObjective
-        smoothing = getattr(options, "label_smoothing", 0.0)
-        distillation = None
+        smoothing, distillation = options.label_smoothing, None
         if self.task.teacher:
             distillation = Distillation(
                 options.distill_alpha, options.distill_temperature
@@ -261,8 +259,7 @@ def finetune(
             fit(run)
             # The chief may still be writing the last checkpoint.
             distribution.wait_for_all_hosts(run.strategy)
-        mines = getattr(options, "mine_negatives", 0)
-        if options.do_eval or options.do_predict or mines:
+        if options.do_eval or options.do_predict or options.mine_negatives:
             _evaluate_and_predict(run)
     reporting.print_next_command(task, options)
 
@@ -280,8 +277,8 @@ def _evaluate_and_predict(run: FinetuningRun) -> None:
         evaluate.write_results(run, global_step)
     if options.do_predict:
         evaluate.predict(run)
-    if number := getattr(options, "mine_negatives", 0):
-        evaluate.mine_negatives(run, number)
+    if options.mine_negatives:
+        evaluate.mine_negatives(run, options.mine_negatives)
 
 
 def prepare(
@@ -322,7 +319,7 @@ def _require_best_metric(
     task: Task, options: FinetuningOptions, examples: dict[str, Sequence[Any]]
 ) -> None:
     """Raises `InputError` if evaluations have no metric `--best_metric`."""
-    if not (getattr(options, "best_metric", "") and "dev" in examples):
+    if not (options.best_metric and "dev" in examples):
         return
     baseline = task.baseline(examples["dev"], examples["dev"])
     # Larger values of the metric must be better.
@@ -373,15 +370,14 @@ def data_files(
     With `is_evaluated`, also those that its evaluation at the end depends on.
     """
     paths = {"training data": task.data.paths("train")}
-    holds_out = isinstance(options, RunClassifier) and options.holds_out
     is_evaluated = is_evaluated or bool(options.eval_every)
-    if is_evaluated and not holds_out:
+    if is_evaluated and not options.holds_out:
         paths["evaluation data"] = task.data.paths("dev")
-    if is_evaluated and getattr(options, "corpus_file", None):
+    if is_evaluated and options.corpus_file:
         paths["corpus"] = task.data.paths("corpus")
     if task.teacher:
         paths["teacher"] = task.teacher.files
-    if isinstance(options, RunClassifier) and options.unlabeled_file:
+    if "unlabeled" in options.used_splits:
         paths["unlabeled data"] = task.data.paths("unlabeled")
     return paths
 
