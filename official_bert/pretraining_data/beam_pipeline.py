@@ -41,9 +41,9 @@ from official_bert.pretraining_data import (
     sentences,
 )
 from official_bert.pretraining_data.corpus import Corpus, Ints
+from official_bert.pretraining_data.job import Job
 from official_bert.pretraining_data.parallel import KeyedPairs
 from official_bert.pretraining_data.sentences import Summary
-from official_bert.pretraining_data.settings import Settings
 from official_bert.runs import file_names
 from official_bert.sources import tokenizer_files
 
@@ -73,25 +73,25 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
             directory, model_files.vocab, model_files.settings
         )
         vocab_copy = os.path.join(directory, file_names.VOCAB)
-        settings = Settings(options, directory, vocab_copy)
-        settings.check_vocabulary()
+        job = Job(options, directory, vocab_copy)
+        job.check_vocabulary()
         with pipeline:
-            _build(pipeline, settings, [_absolute(name) for name in names])
-        plan = _read_json(settings, _PLAN)
+            _build(pipeline, job, [_absolute(name) for name in names])
+        plan = _read_json(job, _PLAN)
         if "error" in plan:
             raise InputError(plan["error"])
         summary = Summary(*plan.get("summary", (0, 0, 0, 0, 0, False)))
-        sentences.report(summary, names, settings)
-        counts = Counter[str](_read_json(settings, _COUNTS))
+        sentences.report(summary, names, job)
+        counts = Counter[str](_read_json(job, _COUNTS))
         instance_records.require_records(counts)
         for number, name in enumerate(outputs):
             with files.replacing(name) as temporary:
                 files.move(os.path.join(directory, str(number)), temporary)
-        instance_records.finish(counts, settings, summary)
+        instance_records.finish(counts, job, summary)
 
 
-def _read_json(settings: Settings, name: str) -> Any:
-    path = os.path.join(settings.corpus_directory, name)
+def _read_json(job: Job, name: str) -> Any:
+    path = os.path.join(job.corpus_directory, name)
     # Without text, or without records, the file does not exist.
     return json.loads(files.read_text(path)) if files.exists(path) else {}
 
@@ -101,25 +101,25 @@ def _absolute(path: str) -> str:
     return path if files.is_remote(path) else os.path.abspath(path)
 
 
-def _build(pipeline: Any, settings: Settings, names: Sequence[str]) -> None:
+def _build(pipeline: Any, job: Job, names: Sequence[str]) -> None:
     import apache_beam as beam  # An optional dependency.
 
     blocks = (
         pipeline
         | "Files" >> beam.Create([*enumerate(names)])
         | "SpreadFiles" >> beam.Reshuffle()
-        | "ReadBlocks" >> beam.FlatMap(read_blocks, settings)
+        | "ReadBlocks" >> beam.FlatMap(read_blocks, job)
     )
     places = (
         blocks
-        | "Measure" >> beam.Map(measure, settings)
+        | "Measure" >> beam.Map(measure, job)
         | "GroupSizes" >> beam.GroupByKey()
-        | "MakePlan" >> beam.FlatMap(make_plan, settings)
+        | "MakePlan" >> beam.FlatMap(make_plan, job)
     )
     begun = (
         {"texts": blocks, "places": places}
         | "GroupBlocks" >> beam.CoGroupByKey()
-        | "BeginBlock" >> beam.FlatMap(begin_block, settings)
+        | "BeginBlock" >> beam.FlatMap(begin_block, job)
     )
     complete, incomplete = (
         begun | f"Kind{kind}" >> beam.Filter(lambda x, k: x[0][0] == k, kind)
@@ -128,15 +128,15 @@ def _build(pipeline: Any, settings: Settings, names: Sequence[str]) -> None:
     finished = (
         incomplete
         | "GroupRange" >> beam.GroupByKey()
-        | "FinishPairs" >> beam.FlatMap(finish_pairs, settings)
+        | "FinishPairs" >> beam.FlatMap(finish_pairs, job)
     )
     _ = (
         (complete, finished)
         | beam.Flatten()
         | "GroupInstances" >> beam.GroupByKey()
-        | "EncodeBucket" >> beam.FlatMap(encode_bucket, settings)
+        | "EncodeBucket" >> beam.FlatMap(encode_bucket, job)
         | "GroupParts" >> beam.GroupByKey()
-        | "JoinBuckets" >> beam.Map(join_buckets, settings)
+        | "JoinBuckets" >> beam.Map(join_buckets, job)
     )
 
 
@@ -149,17 +149,15 @@ class Place(NamedTuple):
     num_buckets: int
 
 
-def read_blocks(file: tuple[int, str], settings: Settings) -> Iterator[Block]:
+def read_blocks(file: tuple[int, str], job: Job) -> Iterator[Block]:
     """Reads and tokenizes a file."""
     number, name = file
     try:
-        lines = sentences.lines_of_file(
-            files.read_lines(name), settings.options
-        )
+        lines = sentences.lines_of_file(files.read_lines(name), job.options)
         blocks = corpus.blocks_of_lines(lines, whole_documents=True)
         for place, block in enumerate(blocks):
             parts = corpus.blocks_of_lines(block)
-            tokenized = (corpus.tokenize(settings, part) for part in parts)
+            tokenized = (corpus.tokenize(job, part) for part in parts)
             yield (number, place), corpus.in_memory(tokenized)
     # Beam would retry after an exception, and change its type.
     except InputError as error:
@@ -167,31 +165,31 @@ def read_blocks(file: tuple[int, str], settings: Settings) -> Iterator[Block]:
 
 
 def measure(
-    block: Block, settings: Settings
+    block: Block, job: Job
 ) -> tuple[int, tuple[BlockKey, Summary | str]]:
     """Returns the size of a block, or its error; all have the same key."""
     key, text = block
     if isinstance(text, Corpus):
-        return 0, (key, sentences.summarize(text, settings))
+        return 0, (key, sentences.summarize(text, job))
     return 0, (key, text)
 
 
 def make_plan(
     measured: tuple[int, Iterable[tuple[BlockKey, Summary | str]]],
-    settings: Settings,
+    job: Job,
 ) -> Iterator[tuple[BlockKey, Place]]:
     """Yields the place of each block; writes the sum of sizes to a file."""
     keys, results = zip(*sorted(measured[1]), strict=True)
     sizes = [result for result in results if isinstance(result, Summary)]
     errors = [result for result in results if isinstance(result, str)]
-    path = os.path.join(settings.corpus_directory, _PLAN)
+    path = os.path.join(job.corpus_directory, _PLAN)
     if errors:
         files.write_text(path, json.dumps({"error": "\n".join(errors)}))
         return
     *counts, num_wrapped = map(sum, zip(*sizes, strict=True))
     summary = Summary._make((*counts, 2 * num_wrapped > len(sizes)))
     files.write_text(path, json.dumps({"summary": summary}))
-    buckets = parallel.num_buckets(summary, settings.options)
+    buckets = parallel.num_buckets(summary, job.options)
     document = token = 0
     for key, size in zip(keys, sizes, strict=True):
         yield key, Place(document, token, summary.num_documents, buckets)
@@ -200,14 +198,14 @@ def make_plan(
 
 
 def begin_block(
-    group: tuple[BlockKey, dict[str, Iterable[Any]]], settings: Settings
+    group: tuple[BlockKey, dict[str, Iterable[Any]]], job: Job
 ) -> Iterator[tuple[Any, Any]]:
     """Yields complete instances by bucket, others by range of documents."""
     [text], places = group[1]["texts"], [*group[1]["places"]]
     if not places:  # A file cannot be read.
         return
     [place] = places
-    options = settings.options
+    options = job.options
     first, first_token, num_documents, _ = place
     rounds = [
         parallel.begin_pairs(text, i, first, num_documents, options)
@@ -216,7 +214,7 @@ def begin_block(
     pairs = np.concatenate(rounds)
     is_incomplete = parallel.lacks_segment(pairs, options)
     complete, incomplete = pairs[~is_incomplete], pairs[is_incomplete]
-    sequences = instance_records.make_sequences(text, complete, settings)
+    sequences = instance_records.make_sequences(text, complete, job)
     complete[:, :2] += first_token
     yield from _by_bucket(complete, sequences, place)
     for number, rows in parallel.grouped(
@@ -235,7 +233,7 @@ def begin_block(
 
 
 def finish_pairs(
-    group: tuple[Any, Iterable[tuple[Any, Any]]], settings: Settings
+    group: tuple[Any, Iterable[tuple[Any, Any]]], job: Job
 ) -> Iterator[tuple[Any, Instances]]:
     """Adds segments B from a range of documents; yields the instances."""
     values = list(group[1])
@@ -251,12 +249,12 @@ def finish_pairs(
         rows = (numbers >= 0) & (numbers < len(text))
         pairs = incomplete[rows]
         pairs[:, 2] = numbers[rows]
-        parallel.add_random_segments(pairs, text, settings.options)
+        parallel.add_random_segments(pairs, text, job.options)
         spans = pairs.copy()  # Indices into `ids` followed by `text.ids`.
         spans[:, :2] += shifts[rows, np.newaxis]
         spans[:, 2:4] += len(ids)
         joined = dataclasses.replace(text, ids=np.concatenate([ids, text.ids]))
-        sequences = instance_records.make_sequences(joined, spans, settings)
+        sequences = instance_records.make_sequences(joined, spans, job)
         yield from _by_bucket(pairs, sequences, place)
 
 
@@ -268,7 +266,7 @@ def _by_bucket(
 
 
 def encode_bucket(
-    group: tuple[Any, Iterable[Instances]], settings: Settings
+    group: tuple[Any, Iterable[Instances]], job: Job
 ) -> Iterator[tuple[int, Any]]:
     """Writes a bucket's records; yields their position for each output file.
 
@@ -277,10 +275,10 @@ def encode_bucket(
     """
     (_, bucket), parts = group
     pairs, sequences = map(np.concatenate, zip(*parts, strict=True))
-    records = parallel.encode_sequences(settings, pairs, sequences)
+    records = parallel.encode_sequences(job, pairs, sequences)
     by_file = zip(*(batch.data for batch in records), strict=True)
     data = [b"".join(batches_of_file) for batches_of_file in by_file]
-    path = parallel.bucket_path(settings.corpus_directory, bucket)
+    path = parallel.bucket_path(job.corpus_directory, bucket)
     with files.writing(path) as file:
         file.write(b"".join(data))
     start = 0
@@ -290,10 +288,10 @@ def encode_bucket(
     yield -1, sum((batch.counts for batch in records), Counter())
 
 
-def join_buckets(group: tuple[int, Iterable[Any]], settings: Settings) -> None:
+def join_buckets(group: tuple[int, Iterable[Any]], job: Job) -> None:
     """Writes an output file, or the counts of all records."""
     number, parts = group
-    directory = settings.corpus_directory
+    directory = job.corpus_directory
     if number == -1:
         counts = sum(parts, Counter[str]())
         files.write_text(os.path.join(directory, _COUNTS), json.dumps(counts))

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from official_bert.io import files
-from official_bert.pretraining_data.settings import Settings
+from official_bert.pretraining_data.job import Job
 from official_bert.tokenization.tokenizer import EncodedLines
 
 Ints = npt.NDArray[np.int32]
@@ -125,33 +125,33 @@ def blocks_of_lines(
         yield block
 
 
-def tokenize(settings: Settings, lines: Sequence[str]) -> Block:
+def tokenize(job: Job, lines: Sequence[str]) -> Block:
     """Tokenizes lines of one sentence each.
 
     As in the original implementation, a line is omitted if the tokenizer
     removes all its characters. Unlike a blank line, it ends no document.
     """
     texts = [line.strip() for line in lines]
-    if settings.options.words_are_separated:
-        ids, row_splits = _tokenize_words(settings, texts)
+    if job.options.words_are_separated:
+        ids, row_splits = _tokenize_words(job, texts)
     else:
-        ids, row_splits = settings.tokenizer.encode_lines(texts)
+        ids, row_splits = job.tokenizer.encode_lines(texts)
     is_blank = [text == "" for text in texts]
     return ids, np.where(is_blank, -1, np.diff(row_splits))
 
 
-def _tokenize_words(settings: Settings, texts: list[str]) -> EncodedLines:
+def _tokenize_words(job: Job, texts: list[str]) -> EncodedLines:
     """Tokenizes lines; marks tokens that continue a word.
 
     ```
-    使用 语言 ，     使 用 语 言 ，   ids of 用 and 言 + `settings.num_tokens`
+    使用 语言 ，     使 用 语 言 ，   ids of 用 and 言 + `job.num_tokens`
     ```
     """
     words = [_SPACES.split(text) for text in texts]
-    ids, splits = settings.tokenizer.encode_lines(itertools.chain(*words))
+    ids, splits = job.tokenizer.encode_lines(itertools.chain(*words))
     word = np.repeat(np.arange(len(splits) - 1), np.diff(splits))
     continues = np.diff(word, prepend=-1) == 0
-    ids = np.where(continues, ids + settings.num_tokens, ids)
+    ids = np.where(continues, ids + job.num_tokens, ids)
     num_words = np.cumsum([0, *map(len, words)])
     return EncodedLines(ids, splits[num_words])
 

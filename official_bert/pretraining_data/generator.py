@@ -32,9 +32,9 @@ from official_bert.pretraining_data import (
 )
 from official_bert.pretraining_data.corpus import Corpus
 from official_bert.pretraining_data.instance_packing import FeatureArrays
+from official_bert.pretraining_data.job import Job
 from official_bert.pretraining_data.segment_pairs import Pair
 from official_bert.pretraining_data.sentences import Summary
-from official_bert.pretraining_data.settings import Settings
 
 
 class Instance(NamedTuple):
@@ -74,46 +74,43 @@ def _exit(number: int, frame: object) -> NoReturn:
 
 
 def _run_serially(options: CreatePretrainingData, names: Sequence[str]) -> None:
-    settings = Settings(options)
-    settings.check_vocabulary()
-    text, summary = read_corpus(settings, names)
+    job = Job(options)
+    job.check_vocabulary()
+    text, summary = read_corpus(job, names)
     rng = random.Random(options.random_seed)
-    instances = create_instances(text, settings, rng)
+    instances = create_instances(text, job, rng)
     with_bar = progress.bar(
         instances, description="Writing records", unit=" instances"
     )
-    batches = feature_batches(with_bar, text, settings)
-    records = instance_records.encode(batches, settings)
-    instance_records.write(records, settings, summary)
+    batches = feature_batches(with_bar, text, job)
+    records = instance_records.encode(batches, job)
+    instance_records.write(records, job, summary)
 
 
-def read_corpus(
-    settings: Settings, names: Sequence[str]
-) -> tuple[Corpus, Summary]:
+def read_corpus(job: Job, names: Sequence[str]) -> tuple[Corpus, Summary]:
     """Returns the tokenized text of files."""
-    lines = sentences.read_lines(names, settings.options)
+    lines = sentences.read_lines(names, job.options)
     text = corpus.in_memory(
-        corpus.tokenize(settings, block)
-        for block in corpus.blocks_of_lines(lines)
+        corpus.tokenize(job, block) for block in corpus.blocks_of_lines(lines)
     )
-    summary = sentences.summarize(text, settings)
-    sentences.report(summary, names, settings)
+    summary = sentences.summarize(text, job)
+    sentences.report(summary, names, job)
     return text, summary
 
 
 def create_instances(
-    text: Corpus, settings: Settings, rng: random.Random
+    text: Corpus, job: Job, rng: random.Random
 ) -> list[Instance]:
     """Makes the instances of all documents, `dupe_factor` times, shuffled."""
     documents = [document.tolist() for document in text]
     rng.shuffle(documents)
     instances: list[Instance] = []
-    options = settings.options
+    options = job.options
     rounds = [*enumerate(documents)] * options.dupe_factor
-    num_to_predict = settings.num_to_predict.tolist()
+    num_to_predict = job.num_to_predict.tolist()
     is_continuation: list[bool] = []
     if options.do_whole_word_mask:
-        is_continuation = settings.is_continuation[text.ids].tolist()
+        is_continuation = job.is_continuation[text.ids].tolist()
     for index, document in progress.bar(
         rounds, description="Making instances", unit=" documents"
     ):
@@ -130,7 +127,7 @@ def create_instances(
                 positions, replacements = masking.mask_sequence(
                     _candidates(pair, is_continuation),
                     num_to_predict[pair.num_tokens],
-                    settings.replacements,
+                    job.replacements,
                     rng,
                     options.max_ngram,
                 )
@@ -151,19 +148,19 @@ def _candidates(pair: Pair, is_continuation: list[bool]) -> list[Sequence[int]]:
 
 
 def feature_batches(
-    instances: Iterable[Instance], text: Corpus, settings: Settings
+    instances: Iterable[Instance], text: Corpus, job: Job
 ) -> Iterator[FeatureArrays]:
     """Yields the features of instances in batches."""
     remaining = iter(instances)
     while batch := [*itertools.islice(remaining, instance_records.BATCH_SIZE)]:
         spans, positions, replacements = zip(*batch, strict=True)
         pairs = np.array(spans, np.int64)
-        input_ids = instance_records.make_sequences(text, pairs, settings)
+        input_ids = instance_records.make_sequences(text, pairs, job)
         masked = None
-        if settings.options.masking == "static":
+        if job.options.masking == "static":
             masked = masking.MaskedTokens(
                 np.repeat(np.arange(len(batch)), [*map(len, positions)]),
                 np.array([*itertools.chain(*positions)], np.int64),
                 np.array([*itertools.chain(*replacements)], np.int64),
             )
-        yield instance_records.make_features(pairs, input_ids, masked, settings)
+        yield instance_records.make_features(pairs, input_ids, masked, job)

@@ -16,7 +16,7 @@ from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import instance_packing, masking, sentences
 from official_bert.pretraining_data.corpus import Corpus, Ints, Offsets
 from official_bert.pretraining_data.instance_packing import FeatureArrays
-from official_bert.pretraining_data.settings import Settings
+from official_bert.pretraining_data.job import Job
 
 # Instances processed together; more do not fit into the processor's cache.
 BATCH_SIZE = 512
@@ -63,10 +63,10 @@ def make_layout(pairs: Offsets, max_seq_length: int) -> Layout:
     )
 
 
-def make_sequences(corpus: Corpus, pairs: Offsets, settings: Settings) -> Ints:
+def make_sequences(corpus: Corpus, pairs: Offsets, job: Job) -> Ints:
     """Returns the sequences of pairs, int32 [n, S], before masking."""
-    vocab = settings.tokenizer.vocab
-    layout = make_layout(pairs, settings.options.max_seq_length)
+    vocab = job.tokenizer.vocab
+    layout = make_layout(pairs, job.options.max_seq_length)
     # [SEP] stays where no other token replaces it.
     input_ids = np.where(layout.is_token, vocab["[SEP]"], 0).astype(np.int32)
     input_ids[:, 0] = vocab["[CLS]"]
@@ -79,7 +79,7 @@ def make_features(
     pairs: Offsets,
     input_ids: Ints,
     masked: masking.MaskedTokens | None,
-    settings: Settings,
+    job: Job,
 ) -> FeatureArrays:
     """Masks sequences in place; returns features of `pretraining_schema`.
 
@@ -89,11 +89,11 @@ def make_features(
     layout = make_layout(pairs, input_ids.shape[1])
     mask_features: FeatureArrays = {}
     if masked is None:
-        mask_features = _word_features(input_ids, layout, settings)
-    if settings.options.words_are_separated:
-        input_ids %= settings.num_tokens  # Without the marks of continuations.
+        mask_features = _word_features(input_ids, layout, job)
+    if job.options.words_are_separated:
+        input_ids %= job.num_tokens  # Without the marks of continuations.
     if masked:
-        mask_features = _mask(input_ids, masked, settings)
+        mask_features = _mask(input_ids, masked, job)
     return {
         "input_ids": input_ids,
         "input_mask": layout.is_token.astype(np.uint8),
@@ -104,13 +104,13 @@ def make_features(
 
 
 def _mask(
-    input_ids: Ints, masked: masking.MaskedTokens, settings: Settings
+    input_ids: Ints, masked: masking.MaskedTokens, job: Job
 ) -> FeatureArrays:
     rows, positions, replacements = masked
     labels = input_ids[rows, positions]
     is_kept = replacements == masking.KEEP
     input_ids[rows, positions] = np.where(is_kept, labels, replacements)
-    max_predictions = settings.options.max_predictions_per_seq
+    max_predictions = job.options.max_predictions_per_seq
     predictions = np.zeros((3, len(input_ids), max_predictions), np.int32)
     values = np.stack([positions, labels, np.ones_like(labels)])
     predictions[:, rows, masking.ranks(rows)] = values
@@ -121,16 +121,14 @@ def _mask(
     }
 
 
-def _word_features(
-    input_ids: Ints, layout: Layout, settings: Settings
-) -> FeatureArrays:
-    is_continuation = settings.is_continuation[input_ids]
+def _word_features(input_ids: Ints, layout: Layout, job: Job) -> FeatureArrays:
+    is_continuation = job.is_continuation[input_ids]
     is_start = masking.word_starts(layout.is_maskable, is_continuation)
     starts = np.where(is_start, np.arange(input_ids.shape[1]), 0)
     starts = np.maximum.accumulate(starts, axis=1) * layout.is_maskable
     return {
         "word_starts": starts,
-        "num_to_predict": settings.num_to_predict[layout.lengths, np.newaxis],
+        "num_to_predict": job.num_to_predict[layout.lengths, np.newaxis],
     }
 
 
@@ -142,10 +140,10 @@ class EncodedRecords(NamedTuple):
 
 
 def encode(
-    batches: Iterable[FeatureArrays], settings: Settings
+    batches: Iterable[FeatureArrays], job: Job
 ) -> Iterator[EncodedRecords]:
     """Encodes batches of features; records go to the output files in turn."""
-    options = settings.options
+    options = job.options
     if options.pack_sequences:
         limits = instance_packing.Limits(
             options.max_seq_length,
@@ -157,7 +155,7 @@ def encode(
     num_records = 0
     for features in batches:
         if options.masking == "dynamic":
-            features = _with_masking(features, settings.dynamic_masking)
+            features = _with_masking(features, job.dynamic_masking)
         records = list(tfrecords.encode_examples(features))
         firsts = [(i - num_records) % num_files for i in range(num_files)]
         data = [
@@ -209,11 +207,11 @@ def _with_masking(
 
 def write(
     batches: Iterable[EncodedRecords],
-    settings: Settings,
+    job: Job,
     text: sentences.Summary,
 ) -> None:
     """Writes all output files, or none if an error occurs."""
-    names = settings.options.output_files()
+    names = job.options.output_files()
     counts = Counter[str]()
     with contextlib.ExitStack() as stack:
         opened = [stack.enter_context(files.writing(name)) for name in names]
@@ -226,7 +224,7 @@ def write(
         for file in opened:
             file.flush()
             files.sync(file.name)
-    finish(counts, settings, text)
+    finish(counts, job, text)
 
 
 def require_records(counts: Counter[str]) -> None:
@@ -238,15 +236,13 @@ def require_records(counts: Counter[str]) -> None:
         )
 
 
-def finish(
-    counts: Counter[str], settings: Settings, text: sentences.Summary
-) -> None:
+def finish(counts: Counter[str], job: Job, text: sentences.Summary) -> None:
     """Describes the tokenizer beside the records; logs the use of the text."""
-    options = settings.options
+    options = job.options
     description = record_tokenizer.describe(
-        settings.tokenizer.vocab,
+        job.tokenizer.vocab,
         options.vocab_file,
-        **settings.tokenizer.settings.to_json(),
+        **job.tokenizer.settings.to_json(),
     )
     for name in options.output_files():
         record_tokenizer.write(name, description, text.share_unknown)

@@ -44,8 +44,8 @@ from official_bert.pretraining_data.instance_records import (
     BATCH_SIZE,
     EncodedRecords,
 )
+from official_bert.pretraining_data.job import Job
 from official_bert.pretraining_data.sentences import Summary
-from official_bert.pretraining_data.settings import Settings
 from official_bert.pretraining_data.workers import Workers
 
 # int64 [n, 6]: the fields of `segment_pairs.Pair`, and the pair's key.
@@ -70,14 +70,14 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
         name = os.path.basename(output_file)
         output_file = os.path.join(tempfile.gettempdir(), name)
     with temporary_directory(output_file) as directory:
-        settings = Settings(options, directory)
-        settings.check_vocabulary()
-        with Workers(options.num_workers, settings) as workers:
+        job = Job(options, directory)
+        job.check_vocabulary()
+        with Workers(options.num_workers, job) as workers:
             summary = store_corpus(workers, names)
             pairs = _make_all_pairs(workers)
             paths = scatter(pairs, num_buckets(summary, options), directory)
             records = _encode_files(workers, paths)
-            instance_records.write(records, settings, summary)
+            instance_records.write(records, job, summary)
 
 
 @contextlib.contextmanager
@@ -100,23 +100,23 @@ def temporary_directory(path: str) -> Iterator[str]:
 
 def store_corpus(workers: Workers, names: Sequence[str]) -> Summary:
     """Tokenizes text into the corpus directory."""
-    settings = workers.settings
-    lines = sentences.read_lines(names, settings.options)
-    directory = settings.corpus_directory
+    job = workers.job
+    lines = sentences.read_lines(names, job.options)
+    directory = job.corpus_directory
     blocks = workers.map(corpus.tokenize, corpus.blocks_of_lines(lines))
     corpus.store(blocks, directory)
     with corpus.stored(directory) as text:
-        summary = sentences.summarize(text, settings)
-    sentences.report(summary, names, settings)
+        summary = sentences.summarize(text, job)
+    sentences.report(summary, names, job)
     return summary
 
 
 def _make_all_pairs(workers: Workers) -> Iterable[KeyedPairs]:
     """Makes the pairs of all rounds, with a progress bar."""
-    settings = workers.settings
-    with corpus.stored(settings.corpus_directory) as text:
+    job = workers.job
+    with corpus.stored(job.corpus_directory) as text:
         parts = [*text.parts(_SENTENCES_PER_WORK_ITEM)]
-    num_rounds = settings.options.dupe_factor
+    num_rounds = job.options.dupe_factor
     return progress.bar(
         workers.map(make_pairs, itertools.product(range(num_rounds), parts)),
         description="Making instances",
@@ -125,17 +125,13 @@ def _make_all_pairs(workers: Workers) -> Iterable[KeyedPairs]:
     )
 
 
-def make_pairs(
-    settings: Settings, item: tuple[int, tuple[int, int]]
-) -> KeyedPairs:
+def make_pairs(job: Job, item: tuple[int, tuple[int, int]]) -> KeyedPairs:
     """Returns the pairs of a work item: a round and a range of documents."""
     number, (first, end) = item
-    with corpus.stored(settings.corpus_directory) as text:
+    with corpus.stored(job.corpus_directory) as text:
         documents = (text[index] for index in range(first, end))
-        pairs = begin_pairs(
-            documents, number, first, len(text), settings.options
-        )
-        add_random_segments(pairs, text, settings.options)
+        pairs = begin_pairs(documents, number, first, len(text), job.options)
+        add_random_segments(pairs, text, job.options)
     return pairs
 
 
@@ -277,38 +273,36 @@ def _encode_files(
             bar.update(size)
 
 
-def encode(settings: Settings, pairs: KeyedPairs) -> list[EncodedRecords]:
+def encode(job: Job, pairs: KeyedPairs) -> list[EncodedRecords]:
     """Returns the records of a bucket, whose pairs come in any order."""
-    with corpus.stored(settings.corpus_directory) as text:
-        sequences = instance_records.make_sequences(text, pairs, settings)
-    return encode_sequences(settings, pairs, sequences)
+    with corpus.stored(job.corpus_directory) as text:
+        sequences = instance_records.make_sequences(text, pairs, job)
+    return encode_sequences(job, pairs, sequences)
 
 
 def encode_sequences(
-    settings: Settings, pairs: KeyedPairs, sequences: Ints
+    job: Job, pairs: KeyedPairs, sequences: Ints
 ) -> list[EncodedRecords]:
     """Returns the records of a bucket's pairs and their sequences."""
     # Equal keys are sorted by position, so that the order is always the same.
     order = np.lexsort((pairs[:, 0], pairs[:, _KEY]))
     batches = np.split(order, range(BATCH_SIZE, len(order), BATCH_SIZE))
     features = (
-        _features(pairs[rows], sequences[rows], settings) for rows in batches
+        _features(pairs[rows], sequences[rows], job) for rows in batches
     )
-    return list(instance_records.encode(features, settings))
+    return list(instance_records.encode(features, job))
 
 
-def _features(
-    pairs: KeyedPairs, input_ids: Ints, settings: Settings
-) -> FeatureArrays:
+def _features(pairs: KeyedPairs, input_ids: Ints, job: Job) -> FeatureArrays:
     masked = None
-    if settings.options.masking == "static":
+    if job.options.masking == "static":
         layout = instance_records.make_layout(pairs, input_ids.shape[1])
         masked = masking.mask_sequences(
             layout.is_maskable,
-            settings.is_continuation[input_ids],
-            settings.num_to_predict[layout.lengths],
-            settings.replacements,
+            job.is_continuation[input_ids],
+            job.num_to_predict[layout.lengths],
+            job.replacements,
             pairs[:, _KEY].astype(np.uint64),
-            settings.options.max_ngram,
+            job.options.max_ngram,
         )
-    return instance_records.make_features(pairs, input_ids, masked, settings)
+    return instance_records.make_features(pairs, input_ids, masked, job)

@@ -15,7 +15,7 @@ from official_bert.io import files, progress
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import corpus
 from official_bert.pretraining_data.corpus import Corpus
-from official_bert.pretraining_data.settings import Settings
+from official_bert.pretraining_data.job import Job
 from official_bert.tokenization import characters
 from official_bert.tokenization.normalize import count_signs
 from official_bert.tokenization.vocab import (
@@ -122,15 +122,15 @@ class Summary(NamedTuple):
         return self.num_unknown / self.num_tokens
 
 
-def summarize(text: Corpus, settings: Settings) -> Summary:
+def summarize(text: Corpus, job: Job) -> Summary:
     """Counts documents, sentences and tokens."""
     num_single = num_unknown = 0
-    unknown = settings.tokenizer.vocab["[UNK]"]
+    unknown = job.tokenizer.vocab["[UNK]"]
     for first, end in text.parts(_SENTENCES_PER_PART):
         documents = text.documents[first : end + 1]
         num_single += int(np.count_nonzero(np.diff(documents) == 1))
         bounds = text.sentences[documents[[0, -1]]]
-        ids = text.tokens(bounds[:1], bounds[1:]) % settings.num_tokens
+        ids = text.tokens(bounds[:1], bounds[1:]) % job.num_tokens
         num_unknown += int(np.count_nonzero(ids == unknown))
     return Summary(
         num_documents=len(text),
@@ -138,16 +138,16 @@ def summarize(text: Corpus, settings: Settings) -> Summary:
         num_tokens=text.num_tokens,
         num_single=num_single,
         num_unknown=num_unknown,
-        is_wrapped=_is_wrapped(text, settings),
+        is_wrapped=_is_wrapped(text, job),
     )
 
 
-def report(summary: Summary, names: Sequence[str], settings: Settings) -> None:
+def report(summary: Summary, names: Sequence[str], job: Job) -> None:
     """Logs the size of the text; warns of unsuitable documents and tokens.
 
     Raises `InputError` if there are no documents, or words are not separated.
     """
-    options = settings.options
+    options = job.options
     num_documents, num_single = summary.num_documents, summary.num_single
     if not num_documents:
         raise InputError(
@@ -157,7 +157,7 @@ def report(summary: Summary, names: Sequence[str], settings: Settings) -> None:
         f"Read {num_documents} documents, {summary.num_sentences} sentences, "
         f"{summary.num_tokens} tokens"
     )
-    _check_tokens(summary, _first_lines(names), settings)
+    _check_tokens(summary, _first_lines(names), job)
     mean_length = summary.num_tokens / summary.num_sentences
     if num_documents == 1 and options.nsp == "next":
         problem = "there is only one document, so all segments B come from it"
@@ -196,11 +196,9 @@ def _first_lines(names: Sequence[str]) -> list[str]:
     ]
 
 
-def _check_tokens(
-    summary: Summary, lines: list[str], settings: Settings
-) -> None:
+def _check_tokens(summary: Summary, lines: list[str], job: Job) -> None:
     """Warns if the tokenizer or the masking of words does not suit the text."""
-    options, tokenizer = settings.options, settings.tokenizer
+    options, tokenizer = job.options, job.tokenizer
     num_characters = sum(map(len, lines))
     if tokenizer.settings.strips_accents:
         warn_of_removed_signs(sum(map(count_signs, lines)), num_characters)
@@ -232,9 +230,9 @@ def _check_tokens(
         )
 
 
-def _is_wrapped(text: Corpus, settings: Settings) -> bool:
+def _is_wrapped(text: Corpus, job: Job) -> bool:
     ends = text.sentences[1 : _NUM_FIRST + 1]
-    token_of = settings.tokenizer.inv_vocab
-    ids = text.tokens(ends - 1, ends) % settings.num_tokens
+    token_of = job.tokenizer.inv_vocab
+    ids = text.tokens(ends - 1, ends) % job.num_tokens
     last = [token_of[i][-1:] for i in ids.tolist()]
     return 2 * sum(char.isalnum() or char == "," for char in last) > len(last)

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from official_bert.errors import InputError, short_reason
 from official_bert.io import signals, threads
-from official_bert.pretraining_data.settings import Settings
+from official_bert.pretraining_data.job import Job
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -26,12 +26,12 @@ _ITEMS_PER_WORKER = 2
 class Workers:
     """Worker processes; with one worker, functions run in this process.
 
-    `settings` are the first argument of all functions. Entering the context
+    `job` is the first argument of all functions. Entering the context
     raises `InputError` if the workers cannot be started; leaving it ends them.
     """
 
-    def __init__(self, num_workers: int, settings: Settings):
-        self.settings = settings
+    def __init__(self, num_workers: int, job: Job):
+        self.job = job
         self._num_workers = num_workers
         self._pool: futures.ProcessPoolExecutor | None = None
         # Child processes that do not belong to this pool.
@@ -81,15 +81,15 @@ class Workers:
 
     def map(
         self,
-        function: Callable[[Settings, _Item], _Result],
+        function: Callable[[Job, _Item], _Result],
         items: Iterable[_Item],
     ) -> Iterator[_Result]:
-        """Yields `function(settings, item)` for each item, in order.
+        """Yields `function(job, item)` for each item, in order.
 
         Items are read as workers become free. Raises `InputError` if a worker
         was killed.
         """
-        call = functools.partial(function, self.settings)
+        call = functools.partial(function, self.job)
         if not self._pool:
             yield from map(call, items)
             return

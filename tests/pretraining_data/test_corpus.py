@@ -7,7 +7,7 @@ from support import SPECIAL
 from official_bert.io import files
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import corpus
-from official_bert.pretraining_data.settings import Settings
+from official_bert.pretraining_data.job import Job
 
 TOKENS = [*SPECIAL, *"abcd", "bc"]
 LINES = ["a b", "", "", "c", "b", "\u200b", "", "a", "", "\u200b", "d a", "b"]
@@ -15,15 +15,15 @@ DOCUMENTS = [["a b"], ["c", "b"], ["a"], ["d a", "b"]]
 
 
 @pytest.fixture
-def settings(make_vocab):
+def job(make_vocab):
     unused = dict.fromkeys(("input_file", "output_file"), "none")
     vocab_file = make_vocab(*TOKENS)
-    return Settings(CreatePretrainingData(vocab_file=vocab_file, **unused))
+    return Job(CreatePretrainingData(vocab_file=vocab_file, **unused))
 
 
-def blocks(settings, lines, size=2048):
+def blocks(job, lines, size=2048):
     for start in range(0, len(lines), size):
-        yield corpus.tokenize(settings, lines[start : start + size])
+        yield corpus.tokenize(job, lines[start : start + size])
 
 
 def documents_of(text):
@@ -48,24 +48,24 @@ def documents_of(text):
         (["a\r\n\r\nb\rc\r\n"], [["a"], ["bc"]]),
     ],
 )
-def test_blank_lines_separate_documents(tmp_path, settings, texts, documents):
+def test_blank_lines_separate_documents(tmp_path, job, texts, documents):
     lines = []
     for text in texts:
         (tmp_path / "text").write_bytes(text.encode())
         lines += files.read_lines(str(tmp_path / "text"))
-    assert documents_of(corpus.in_memory(blocks(settings, lines))) == documents
+    assert documents_of(corpus.in_memory(blocks(job, lines))) == documents
 
 
 @pytest.mark.parametrize("size", range(1, 13))
-def test_documents_do_not_depend_on_the_size_of_blocks(settings, size):
-    text = corpus.in_memory(blocks(settings, LINES, size))
+def test_documents_do_not_depend_on_the_size_of_blocks(job, size):
+    text = corpus.in_memory(blocks(job, LINES, size))
     assert documents_of(text) == DOCUMENTS
     assert text.sentences[-1] == 8
 
 
-def test_stored_corpus_equals_the_one_in_memory(settings, tmp_path):
+def test_stored_corpus_equals_the_one_in_memory(job, tmp_path):
     directory = str(tmp_path)
-    corpus.store(blocks(settings, LINES), directory)
+    corpus.store(blocks(job, LINES), directory)
     with corpus.stored(directory) as text:
         assert documents_of(text) == DOCUMENTS
         tokens = text.tokens(np.array([4, 0, 2]), np.array([6, 1, 2]))

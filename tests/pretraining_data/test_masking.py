@@ -9,8 +9,8 @@ from support import SPECIAL, pretraining_records
 
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import masking
+from official_bert.pretraining_data.job import Job
 from official_bert.pretraining_data.masking import KEEP, Replacements
-from official_bert.pretraining_data.settings import Settings
 
 MASK = 4
 TOKEN_IDS = np.arange(100, 200)
@@ -48,7 +48,7 @@ def test_number_of_predictions_is_rounded_half_to_even(prob, limit):
     options = types.SimpleNamespace(
         max_seq_length=511, masked_lm_prob=prob, max_predictions_per_seq=limit
     )
-    counts = Settings(options).num_to_predict
+    counts = Job(options).num_to_predict
     assert counts.tolist() == [  # As in the original implementation.
         min(limit, max(1, round(length * prob))) for length in range(512)
     ]
@@ -136,7 +136,7 @@ def test_blank_lines_at_the_end_of_a_vocabulary_are_not_drawn(tmp_path):
         vocab_file=str(inputs / "vocab.txt"),
         output_file=str(inputs / "out"),
     )
-    settings = Settings(options)
+    job = Job(options)
     size = len(SPECIAL) + 2
-    assert settings.replacements.token_ids.tolist() == [*range(size)]
-    assert settings.dynamic_masking.vocab_size == size
+    assert job.replacements.token_ids.tolist() == [*range(size)]
+    assert job.dynamic_masking.vocab_size == size

@@ -10,7 +10,7 @@ from support import recorded, recorded_texts
 from official_bert.inputs import tfrecords
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import generator, instance_records
-from official_bert.pretraining_data.settings import Settings
+from official_bert.pretraining_data.job import Job
 
 CONFIGURATIONS = (
     "large large_wwm onedoc prob0 sample sample_2out sample_short sample_wwm "
@@ -35,27 +35,27 @@ def test_instances_and_records_equal_the_original(
         vocab_file=str(shared_data / "vocab" / "uncased.txt"),
         **config,
     )
-    settings = Settings(options)
+    job = Job(options)
     rng = random.Random(options.random_seed)
 
-    text, summary = generator.read_corpus(settings, inputs)
-    instances = generator.create_instances(text, settings, rng)
-    batches = generator.feature_batches(instances, text, settings)
-    records = instance_records.encode(batches, settings)
-    instance_records.write(records, settings, summary)
+    text, summary = generator.read_corpus(job, inputs)
+    instances = generator.create_instances(text, job, rng)
+    batches = generator.feature_batches(instances, text, job)
+    records = instance_records.encode(batches, job)
+    instance_records.write(records, job, summary)
 
     expected = recorded_texts.lines(directory / name / "instances.jsonl.gz")
     for instance, values in zip(instances, expected, strict=True):
-        assert as_recorded(instance, text, settings) == values
+        assert as_recorded(instance, text, job) == values
     assert rng.random() == stats["rng_next_random_after_run"]
     assert digest(outputs) == stats["tfrecord_parsed_sha256"]
 
 
-def as_recorded(instance, text, settings):
+def as_recorded(instance, text, job):
     """Returns an instance in the form of the original implementation."""
     pair, positions, replacements = instance
     start_a, end_a, start_b, end_b, is_random_next = pair
-    spell = settings.tokenizer.convert_ids_to_tokens
+    spell = job.tokenizer.convert_ids_to_tokens
     tokens_a = spell(text.ids[start_a:end_a].tolist())
     tokens_b = spell(text.ids[start_b:end_b].tolist())
     tokens = ["[CLS]", *tokens_a, "[SEP]", *tokens_b, "[SEP]"]

@@ -7,26 +7,26 @@ import pytest
 from support.processes import run_python
 
 from official_bert.errors import InputError
-from official_bert.pretraining_data.settings import Settings
+from official_bert.pretraining_data.job import Job
 from official_bert.pretraining_data.workers import Workers
 
 
-def slow_square(settings, number):
-    assert settings.corpus_directory == "here"
+def slow_square(job, number):
+    assert job.corpus_directory == "here"
     time.sleep(0.02 * (number % 3))
     return number**2, os.getpid()
 
 
-def fail(settings, number):
+def fail(job, number):
     raise InputError(f"number {number}")
 
 
-def die(settings, number):
+def die(job, number):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def workers(number):
-    return Workers(number, Settings(None, "here"))
+    return Workers(number, Job(None, "here"))
 
 
 @pytest.mark.slow
@@ -88,7 +88,7 @@ def test_failed_start_is_reported_and_leaves_no_process():
             os.kill(int(process), 0)
 
 
-def sleep(settings, seconds):
+def sleep(job, seconds):
     time.sleep(seconds)
 
 
@@ -108,7 +108,7 @@ RAISED = """
 import time
 from official_bert.pretraining_data.workers import Workers
 
-def sleep(settings, seconds):
+def sleep(job, seconds):
     time.sleep(seconds)
 
 with Workers(2, None) as pool:

@@ -1,4 +1,4 @@
-"""Options for creating instances, and values derived from them."""
+"""One run of `create_pretraining_data.py`: options and derived values."""
 
 import dataclasses
 import functools
@@ -16,8 +16,8 @@ from official_bert.tokenization.vocab import SPECIAL_TOKENS
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
-    """The options, and values that each process derives from them when needed.
+class Job:
+    """The options of a run, and values that each process derives from them.
 
     Only the fields are sent to other processes.
     """
@@ -28,7 +28,7 @@ class Settings:
 
     def __reduce__(self) -> tuple[Any, ...]:
         fields = self.options, self.corpus_directory, self.vocab_copy
-        return _received_settings, fields
+        return _received_job, fields
 
     @functools.cached_property
     def tokenizer(self) -> Tokenizer:
@@ -110,7 +110,7 @@ class Settings:
             pretrained.warn_of_casing(options.model_files)
 
 
-# Cached, because a worker process receives the same settings with each item.
+# Cached, because a worker process receives the same job with each item.
 @functools.lru_cache(maxsize=1)
-def _received_settings(*fields: Any) -> Settings:
-    return Settings(*fields)
+def _received_job(*fields: Any) -> Job:
+    return Job(*fields)
