@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from official_bert.inputs.schemas import Schema
-from official_bert.io.threads import parallel_map
+from official_bert.io.pools import parallel_map
 
 # {feature: values} of an example, with sequences of their real length.
 Unpadded = Mapping[str, Any]

@@ -13,7 +13,7 @@ from multiprocessing.process import BaseProcess
 from typing import TypeVar
 
 from official_bert.errors import InputError, short_reason
-from official_bert.io import signals, threads
+from official_bert.io import pools, signals
 from official_bert.pretraining_data.job import Job
 
 _Item = TypeVar("_Item")
@@ -95,7 +95,7 @@ class Workers:
             return
         most_pending = _ITEMS_PER_WORKER * self._num_workers
         try:
-            yield from threads.ordered_results(
+            yield from pools.ordered_results(
                 self._pool, call, items, most_pending
             )
         except BrokenProcessPool as error:

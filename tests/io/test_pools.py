@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from official_bert.io.threads import parallel_map
+from official_bert.io.pools import parallel_map
 
 
 @pytest.mark.parametrize("length", [0, 20])
