@@ -72,6 +72,7 @@ def load_finetuned(
         return loaded, None
     directory = engine.directory
     task, length = tasks.load(task_file.read(directory), directory)
+    engine.require_shape(task.head.logits_shape)
     exported = run_files(directory)
     tokenizer = exported.tokenizer_for(exported.config)
     return FinetunedModel(task, None, tokenizer, length), engine

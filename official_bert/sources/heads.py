@@ -178,6 +178,14 @@ class Head:
     temperature: float = 0.05
 
     @property
+    def logits_shape(self) -> tuple[int, ...]:
+        """The shape of the logits; -1: any size, such as B."""
+        if self.kind == "multiple_choice":
+            return (-1, -1)
+        sequence = (-1,) if self.kind in (_TOKEN, _QUESTION) else ()
+        return (-1, *sequence, self.num_outputs or -1)
+
+    @property
     def reads_padding(self) -> bool:
         """Whether the loss depends on padding, as it does in the original."""
         return self.kind == _QUESTION

@@ -313,6 +313,14 @@ def test_damaged_model_is_an_error(exports, tmp_path, name, change):
         Predictor.from_dir(export)
 
 
+@pytest.mark.parametrize("other", ["regression", "windows", "squad"])
+def test_task_of_another_model_is_an_error(exports, tmp_path, other):
+    export = copy(exports / "classification", tmp_path)
+    shutil.copy(exports / other / "task.json", export)
+    with pytest.raises(InputError, match=r"must have the shape .* task\.json"):
+        Predictor.from_dir(export)
+
+
 def test_engine_that_does_not_fit_the_model_is_an_error(
     runs, exports, tmp_path, monkeypatch
 ):
