@@ -30,17 +30,25 @@ class ResumeState(NamedTuple):
 
 
 def first_undamaged(
-    directory: str, read: Callable[[str], _Result], *, warns: bool = True
+    directory: str,
+    read: Callable[[str], _Result],
+    *,
+    warns: bool = True,
+    resumes: bool = False,
 ) -> _Result | None:
     """Returns `read(prefix)` for the newest undamaged checkpoint.
 
     `read` raises `DamagedCheckpointError` for a damaged checkpoint. With
-    `warns`, a warning names each one. Returns None if the directory
-    has no checkpoint. Raises `InputError` if all checkpoints are damaged, or
-    the file `checkpoint` is.
+    `warns`, a warning names each one. Only with `resumes`, the checkpoint of
+    step 0, an untrained model, replaces a damaged one. Returns None if the
+    directory has no checkpoint. Raises `InputError` if all checkpoints are
+    damaged, or the file `checkpoint` is.
     """
-    listed, errors = RunDirectory(directory).checkpoint_names(), []
+    listed, errors = RunDirectory(directory).checkpoint_names(), list[str]()
+    start = file_names.checkpoint(0)
     for name in reversed(listed):
+        if errors and name == start and not resumes:
+            break
         try:
             return read(os.path.join(directory, name))
         except DamagedCheckpointError as error:
@@ -50,8 +58,9 @@ def first_undamaged(
     if not listed:
         return None
     path = os.path.join(directory, file_names.CHECKPOINT_LIST)
+    after = " after step 0" if len(errors) < len(listed) else ""
     raise InputError(
-        f"{path}: all checkpoints are damaged:"
+        f"{path}: all checkpoints{after} are damaged:"
         f"{bullet_list(errors)}\nName another one in this file, or empty the "
         "directory to train from the start."
     )
@@ -68,7 +77,7 @@ def latest(directory: str) -> str | None:
         return prefix
 
     # `loading.load_newest` warns.
-    return first_undamaged(directory, require_index, warns=False)
+    return first_undamaged(directory, require_index, warns=False, resumes=True)
 
 
 def read_global_step(prefix: str) -> int:

@@ -158,7 +158,7 @@ def load(
     patterns = {"may_initialize": may_initialize, "may_skip": may_skip}
     loaded = None
     if not files.exists(path + file_names.INDEX):
-        loaded = load_newest(variables, path, **patterns)
+        loaded = load_newest(variables, path, resumes=False, **patterns)
     if not loaded:
         return _assign(variables, path, model_files, **patterns)
     RunDirectory(path).warn_if_unfinished()
@@ -304,16 +304,21 @@ def _by_checkpoint_name(layer: Any) -> dict[str, Any]:
 
 
 def load_newest(
-    variables: Mapping[str, Any], directory: str, **patterns: str
+    variables: Mapping[str, Any],
+    directory: str,
+    *,
+    resumes: bool,
+    **patterns: str,
 ) -> Loaded | None:
     """Loads the newest undamaged checkpoint of a run directory.
 
-    Reading verifies the data; damaged checkpoints give a warning. For
-    `patterns` see `load`. Returns None if there is no checkpoint. Raises
-    `InputError` if all are damaged, or one does not fit the model.
+    Reading verifies the data; damaged checkpoints give a warning. For `resumes`
+    see `checkpoints.first_undamaged`; for `patterns` see `load`. Returns None
+    if there is no checkpoint. Raises `InputError` if all are damaged, or one
+    does not fit the model.
     """
     assign = functools.partial(_assign, variables, model_files=None, **patterns)
-    return checkpoints.first_undamaged(directory, assign)
+    return checkpoints.first_undamaged(directory, assign, resumes=resumes)
 
 
 def _matches(pattern: str, name: str) -> bool:

@@ -100,7 +100,9 @@ def resume(state: Mapping[str, Any], options: TrainingOptions) -> StartingPoint:
     if options.bert_hub_module_handle:
         # The original also stored the module's other heads, without training.
         patterns["may_skip"] += "|^cls/"
-    loaded = loading.load_newest(state, options.output_dir, **patterns)
+    loaded = loading.load_newest(
+        state, options.output_dir, resumes=True, **patterns
+    )
     if not loaded:
         return StartingPoint(0, options.seed, 0)
     logging.info(f"Resuming from {loaded.source}")
@@ -130,7 +132,10 @@ def load_for_evaluation(model: Any, options: TrainingOptions) -> int:
     patterns["may_initialize"] = ""  # The run stored all weights.
     for name in (file_names.BEST, ""):
         directory = os.path.join(options.output_dir, name)
-        if loaded := loading.load_newest(variables, directory, **patterns):
+        loaded = loading.load_newest(
+            variables, directory, resumes=False, **patterns
+        )
+        if loaded:
             _report_loaded(loaded)
             RunDirectory(directory).warn_if_unfinished()
             return checkpoints.read_global_step(loaded.source)

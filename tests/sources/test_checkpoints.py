@@ -141,7 +141,7 @@ def test_missing_foreign_or_incomplete_checkpoint_is_an_error(tmp_path):
 def test_newest_checkpoints_are_kept_and_found(tmp_path, scheme):
     folder = f"{scheme}{tmp_path}"
     assert checkpoints.latest(folder) is None
-    assert loading.load_newest(variables(), folder) is None
+    assert loading.load_newest(variables(), folder, resumes=True) is None
     for step in (0, 5, 10):
         prefix = save(folder, step)
     assert checkpoints.latest(folder) == prefix == f"{folder}/model.ckpt-10"
@@ -243,7 +243,7 @@ def test_damaged_checkpoint_falls_back_to_the_one_before(
     damage(bad + part)
     # Finding the newest checkpoint reads no data; loading does.
     assert checkpoints.latest(folder) == (good if part == INDEX else bad)
-    assert loading.load_newest(mine, folder) == (good, [])
+    assert loading.load_newest(mine, folder, resumes=False) == (good, [])
     assert (mine["a/kernel"].numpy() == 1).all()
     [warning] = caplog.messages
     assert warning.startswith("Skipping a damaged checkpoint")
@@ -254,6 +254,18 @@ def test_damaged_checkpoint_falls_back_to_the_one_before(
     with pytest.raises(InputError, match=r"checkpoint: all .*\n.*ckpt-2"):
         loading.load(mine, folder)
     assert (load(save(tmp_path, 3)) == 3).all()
+
+
+def test_untrained_model_replaces_a_damaged_one_only_to_train(tmp_path):
+    folder = str(tmp_path)
+    mine = {name: tf.Variable(array) for name, array in ARRAYS.items()}
+    start = save(tmp_path, 0)
+    assert loading.load_newest(mine, folder, resumes=False) == (start, [])
+    os.truncate(save(tmp_path, 1) + DATA, 10)
+    assert loading.load_newest(mine, folder, resumes=True) == (start, [])
+    for read in (load, tf1_weights.open_arrays):
+        with pytest.raises(InputError, match=r"after step 0 are .*\n.*ckpt-1"):
+            read(folder)
 
 
 def test_checkpoint_that_does_not_fit_is_an_error_not_damaged(tmp_path):
