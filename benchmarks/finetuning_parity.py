@@ -39,7 +39,7 @@ from official_bert.inputs.records import RecordFiles
 from official_bert.io import files, json_files
 from official_bert.modeling.finetuning_models import build_model
 from official_bert.optimization.schedules import LinearWarmupDecay
-from official_bert.options import RunSquad
+from official_bert.options import RunClassifier, RunSquad
 from official_bert.sources import heads, pretrained
 from official_bert.tasks import glue, record_files
 from official_bert.tasks.conll import ConllData
@@ -204,7 +204,7 @@ def make_task(name: str, arguments: Any, scratch: str) -> Any:
         tags = ConllData(directory, tag_column=TASKS[name].flags["tag_column"])
         tags = dataclasses.replace(tags, labels=tags.training_labels())
         return TaggingTask(labels=tuple(tags.labels), data=tags)
-    return glue.make_task(name.lower().replace("-", ""), directory)
+    return glue.make(RunClassifier(task_name=name, data_dir=directory))
 
 
 def squad_files(arguments: Any, scratch: str) -> tuple[str, str]:

@@ -30,7 +30,7 @@ from official_bert.inputs import datasets
 from official_bert.inputs.records import RecordFiles
 from official_bert.io import files
 from official_bert.modeling.finetuning_models import build_model
-from official_bert.options import RunSquad
+from official_bert.options import RunClassifier, RunSquad
 from official_bert.tasks import glue, record_files
 from official_bert.tasks.squad.task import SquadData, SquadTask
 from official_bert.tasks.task import Features, Task
@@ -134,8 +134,10 @@ def main(
     options = RunSquad(train_file=f"{data_dir}/squad/train-v1.1.json")
     squad = SquadTask(data=SquadData(options))
     mrpc, sst2 = (
-        glue.make_task(row, f"{data_dir}/glue/{name}")
-        for row, name in (("mrpc", "MRPC"), ("sst2", "SST-2"))
+        glue.make(
+            RunClassifier(task_name=name, data_dir=f"{data_dir}/glue/{name}")
+        )
+        for name in ("MRPC", "SST-2")
     )
     tasks: dict[str, tuple[Task, int, int]] = {
         "MRPC": (mrpc, 128, 32),

@@ -15,6 +15,7 @@ from benchmarks.step import CELLS
 from official_bert.inference.forward import Forward
 from official_bert.inputs import padding
 from official_bert.modeling.finetuning_models import build_model
+from official_bert.options import RunClassifier
 from official_bert.tasks import glue
 from official_bert.tokenization import Tokenizer
 
@@ -25,7 +26,7 @@ LENGTH = 128
 def main(
     directory: str, vocab_file: str, num_examples: str, *sizes: str
 ) -> None:
-    task = glue.make_task("sst2", directory)
+    task = glue.make(RunClassifier(task_name="sst-2", data_dir=directory))
     examples = task.data.read("train")[: int(num_examples)]
     tokenizer = Tokenizer(vocab_file)
     blocks = list(task.featurize(examples, tokenizer, LENGTH))

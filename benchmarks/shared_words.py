@@ -17,6 +17,7 @@ import numpy.typing as npt
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from official_bert.metrics.regression import pearson_and_spearman
+from official_bert.options import RunClassifier
 from official_bert.tasks import glue
 from official_bert.tasks.text import TextExample
 from official_bert.tokenization import Tokenizer
@@ -40,8 +41,10 @@ def pair_features(
 def main(directory: str, vocab_file: str) -> None:
     tokenizer = Tokenizer(vocab_file)
     for name in ("MRPC", "RTE", "STS-B"):
-        row = name.lower().replace("-", "")
-        task = glue.make_task(row, f"{directory}/glue/{name}")
+        options = RunClassifier(
+            task_name=name, data_dir=f"{directory}/glue/{name}"
+        )
+        task = glue.make(options)
         train, dev = task.data.read("train"), task.data.read("dev")
         x, dev_x = (pair_features(part, tokenizer) for part in (train, dev))
         y, dev_y = ([e.label for e in part] for part in (train, dev))

@@ -40,6 +40,7 @@ from official_bert.modeling.finetuning_models import build_model
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
+from official_bert.options import RunClassifier
 from official_bert.tasks import glue
 from official_bert.tasks.task import FinetunedModel
 from official_bert.tokenization import Tokenizer
@@ -169,7 +170,7 @@ def training_step(
 def our_step(cell: Cell, kind: str, precision: str) -> Callable[[], Any]:
     """Returns a function that runs one step, as our commands do."""
     batch = {name: tf.constant(v) for name, v in make_batch(cell).items()}
-    task = glue.make_task("mrpc", "")
+    task = glue.make(RunClassifier(task_name="mrpc"))
     model: Any
     objective: Objective
     with training_precision.policy("none", precision):
@@ -215,7 +216,7 @@ def our_openvino_step(
             last = openvino_engine.layer_name(config.num_hidden_layers - 1)
             outputs = [last, "pooled_output"]
         else:
-            task = glue.make_task("mrpc", "")
+            task = glue.make(RunClassifier(task_name="mrpc"))
             model = build_model(task.head, config)
             engine_models.write_finetuned(
                 FinetunedModel(task, model, tokenizer, cell.length), directory

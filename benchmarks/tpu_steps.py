@@ -14,8 +14,10 @@ from official_bert.config import BertConfig
 from official_bert.inputs import schemas
 from official_bert.modeling.finetuning_models import build_model
 from official_bert.modeling.pretraining_model import PretrainingModel
+from official_bert.options import RunClassifier
 from official_bert.tasks import glue
 from official_bert.tasks.squad.task import SquadTask
+from official_bert.tasks.task import Task
 from official_bert.training import precision
 from official_bert.training.objectives import (
     FinetuningObjective,
@@ -78,8 +80,9 @@ class Step:
                     case.length, NUM_PREDICTIONS[case.length]
                 )
             else:
-                is_squad = case.kind == "squad"
-                task = SquadTask() if is_squad else glue.make_task("mnli", "")
+                task: Task = SquadTask()
+                if case.kind != "squad":
+                    task = glue.make(RunClassifier(task_name="mnli"))
                 objective = FinetuningObjective(task.head)
                 model = build_model(task.head, case.config)
                 self._schema = task.schema(case.length)

@@ -114,12 +114,7 @@ TASKS = {
 
 def make(options: RunClassifier) -> TextTask:
     """Returns the task of `--task_name`."""
-    return make_task(options.resolved_task, options.data_dir)
-
-
-def make_task(name: str, data_dir: str) -> TextTask:
-    """Returns a task of `TASKS` on the files of a directory."""
-    return task_on(GlueData(TASKS[name], data_dir))
+    return task_on(GlueData(TASKS[options.resolved_task], options.data_dir))
 
 
 def task_on(data: "GlueData") -> TextTask:

@@ -20,6 +20,7 @@ from official_bert.inference import keras_engine
 from official_bert.inference.predictor import Predictor
 from official_bert.io.frames import rows_of
 from official_bert.modeling.finetuning_models import build_model
+from official_bert.options import RunClassifier
 from official_bert.tasks import glue
 from official_bert.tasks.classification import ClassificationTask
 from official_bert.tasks.documents import LongDocuments
@@ -77,7 +78,8 @@ def scores(answers):
 
 @pytest.mark.slow
 def test_answers_equal_those_of_do_predict(tmp_path):
-    output = tiny.save_finetuned(tmp_path / "out", glue.make_task("sst2", ""))
+    task = glue.make(RunClassifier(task_name="sst-2"))
+    output = tiny.save_finetuned(tmp_path / "out", task)
     rows = [f"{n}\t{text}" for n, text in enumerate(sentences(40, 2))]
     (tmp_path / "test.tsv").write_text("\n".join(["index\tsentence", *rows]))
     others = dict.fromkeys(("do_train", "do_eval"), False)

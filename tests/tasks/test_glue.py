@@ -8,6 +8,7 @@ from support import recorded_texts, unpack
 
 from official_bert.errors import InputError
 from official_bert.inputs import padding
+from official_bert.options import RunClassifier
 from official_bert.tasks import glue
 from official_bert.tasks.classification import ClassificationTask
 from official_bert.tasks.text import TextExample
@@ -15,7 +16,7 @@ from official_bert.tokenization import Tokenizer
 
 
 def make(name, folder):
-    return glue.make_task(name.lower().replace("-", ""), str(folder))
+    return glue.make(RunClassifier(task_name=name, data_dir=str(folder)))
 
 
 @pytest.mark.parametrize("split", ["train", "dev", "test"])

@@ -328,7 +328,7 @@ def test_vocabulary_casing_and_labels_must_be_those_of_training(
 
 def test_training_with_another_metric_is_an_error(folder):
     """CoLA and SST-2 have the same labels, but not the same best model."""
-    trained = glue.make_task("cola", "")
+    trained = glue.make(RunClassifier(task_name="cola"))
     (folder / "cola").mkdir()
     text = json.dumps({**trained.to_json(), "do_lower_case": True})
     (folder / "cola" / "task.json").write_text(text)
