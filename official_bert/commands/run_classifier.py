@@ -82,6 +82,6 @@ def run(options: RunClassifier, rows: Sequence[Row]) -> tuple["Task", str]:
     if options.sweep:
         return task, sweep.run(task, options)
     if options.folds:
-        task = folds.run(task, options, rows)
+        task = folds.run(task, options)
     finetuning_run.finetune(task, options, examples)
     return task, options.output_dir

@@ -113,7 +113,6 @@ class OwnTexts(OwnLabels):
             training=shuffle_examples(training),
             held_out=[examples[i] for i in sorted(held_out)],
             held_out_rows=[rows[i] for i in sorted(held_out)],
-            first_rows=(),
         )
 
     def held_out_together(self, example: Any) -> Any:

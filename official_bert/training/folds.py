@@ -20,14 +20,14 @@ from official_bert.training import reporting, sweep
 _OTHER_RESULTS = ("global_step", "loss")
 
 
-def run(task: Task, options: RunClassifier, rows: Sequence[Row]) -> Task:
+def run(task: Task, options: RunClassifier) -> Task:
     """Trains a model for each fold, on the examples of the other folds.
 
     Each run is a process of its own, as in a sweep, and evaluates its model on
     its fold. `folds.tsv` has the mean and the standard deviation of each
-    metric. Texts, whose training examples are `rows`, also have the files of
-    `_write_answers`. Returns the task, calibrated on the answers of these
-    models. Raises `InputError` if a run fails.
+    metric. For own texts, there are also the files of `_write_answers`. Returns
+    the task, calibrated on the answers of these models. Raises `InputError` if
+    a run fails.
     """
     names = [f"{n}of{options.folds}" for n in range(1, options.folds + 1)]
     others = {"folds": 0, "do_predict": False, "test_file": None}
@@ -39,8 +39,9 @@ def run(task: Task, options: RunClassifier, rows: Sequence[Row]) -> Task:
     fixed = options.names(on_resume="fixed")
     fixed += options.names(on_resume="if_steps_left")
     sweep.require_same_run(task, options, fixed)
-    examples, folds = [], []
-    if rows:
+    rows, examples, folds = [], [], []
+    if options.has_own_texts:
+        rows = [*task.data.rows("train")]
         examples = task.data.examples(rows, "train")
         texts = [task.data.held_out_together(example) for example in examples]
         labels = [example.label for example in examples]
