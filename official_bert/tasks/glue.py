@@ -6,6 +6,7 @@ Files are TSV without quoting; columns are counted from 0.
 import dataclasses
 import itertools
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -29,6 +30,9 @@ _ADVICE = (
     "Check that the file belongs to the task of --task_name. For your own "
     "data, use --train_file."
 )
+
+# A text that pandas put in quotes, because it has quotes.
+_QUOTED = re.compile(r'"[^"]*(""[^"]*)+"')
 
 
 class Layout(NamedTuple):
@@ -198,6 +202,14 @@ class GlueData(DataSet):
         examples = [self._example(row, split) for row in self.rows(split)]
         if not examples:
             raise tables.no_examples(self.path(split))
+        texts = itertools.chain.from_iterable(e.texts for e in examples)
+        if num_quoted := len([*filter(_QUOTED.fullmatch, texts)]):
+            logging.warning(
+                f"{self.path(split)}: {num_quoted} texts are in quotes, with "
+                "quotes inside doubled, as pandas writes them. In the files of "
+                "this task, all quotes are text. In pandas, use "
+                "quoting=csv.QUOTE_NONE"
+            )
         return examples
 
     def _example(self, row: Row, split: str) -> TextExample:

@@ -91,6 +91,16 @@ def test_skipped_line_that_looks_like_data_is_a_warning(tmp_path, caplog, name):
     assert f"{path}:1: this line is skipped" in record.getMessage()
 
 
+def test_quotes_that_pandas_writes_are_a_warning(tmp_path, caplog):
+    path = tmp_path / "dev.tsv"
+    text = '"He said ""no""."'
+    path.write_text(f'sentence\tlabel\n{text}\t0\n"a" and "b"\t1\n')
+    first, _ = make("SST-2", tmp_path).data.read("dev")
+    assert first.text_a == text  # As in the original implementation.
+    [record] = caplog.records
+    assert f"{path}: 1 texts are in quotes" in record.getMessage()
+
+
 def test_ax_has_only_a_test_set(tmp_path):
     (tmp_path / "diagnostic.tsv").write_text("header\n0\tx\ty\n")
     task = make("AX", tmp_path)
