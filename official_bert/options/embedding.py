@@ -2,7 +2,7 @@
 
 from official_bert.io import files, tables
 from official_bert.options import checks, flags
-from official_bert.options.finetuning import FinetuningOptions
+from official_bert.options.task_data import TaskDataOptions
 from official_bert.sources.embedding_settings import TRAINED_POOLINGS
 
 
@@ -24,11 +24,11 @@ def _passages(paths: str) -> str | None:
 
 
 class EmbeddingOptions(
-    FinetuningOptions, heading="Training", common=False, tasks="embedding"
+    TaskDataOptions, heading="Training", common=False, tasks="embedding"
 ):
     """The flags that only `--task_type=embedding` supports."""
 
-    one_of = (*FinetuningOptions.one_of, "mine_negatives")
+    one_of = (*TaskDataOptions.one_of, "mine_negatives")
 
     pooling: str = flags.choice(
         "Embeddings: how the vectors of tokens become one vector. auto: as in "
@@ -83,3 +83,23 @@ class EmbeddingOptions(
         conflicts="sweep teacher",
         **flags.ACTION,
     )
+
+    def _check(self) -> None:
+        super()._check()
+        if self.task_type != "embedding":
+            for name in self.names(tasks="embedding"):
+                if self.is_set(name):
+                    message = "needs --task_type=embedding. Add it."
+                    raise self.error(name, message)
+            return
+        is_searched = "corpus" in self.used_splits
+        if self.do_train and self.corpus_file and not is_searched:
+            message = "needs an evaluation. Add --dev_file."
+            raise self.error("corpus_file", message)
+        for name in ("folds", "fold"):
+            if self.is_set(name):
+                raise self.error(name, "does not support embeddings. Omit it.")
+        if self.is_tagging or not self.train_file:
+            message = "needs your own texts: use --train_file, and omit "
+            message += f"{self.flag('task_name')}."
+            raise self.error("task_type", message)

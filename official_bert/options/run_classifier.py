@@ -7,7 +7,7 @@ from typing import Any
 from official_bert.errors import InputError
 from official_bert.io import files, json_files, tables
 from official_bert.options import checks, flags, sweep_values
-from official_bert.options.task_data import TaskDataOptions
+from official_bert.options.embedding import EmbeddingOptions
 from official_bert.runs import file_names
 from official_bert.sources import task_file
 from official_bert.sources.embedding_settings import EmbeddingSettings
@@ -43,7 +43,7 @@ def parse_class_weights(value: str) -> list[tuple[str, float]]:
     return pairs
 
 
-class RunClassifier(TaskDataOptions, heading="Training", common=False):
+class RunClassifier(EmbeddingOptions, heading="Training", common=False):
     """Options of `run_classifier.py`."""
 
     module_command = "run_classifier_with_tfhub.py"
@@ -103,7 +103,6 @@ class RunClassifier(TaskDataOptions, heading="Training", common=False):
     def _check(self) -> None:
         super()._check()
         sweep_values.parse(self.sweep, type(self))  # Raises an InputError.
-        self._check_embedding()
         if self.group_column and not (
             self.text_a_column and self.text_b_column
         ):
@@ -142,26 +141,6 @@ class RunClassifier(TaskDataOptions, heading="Training", common=False):
         is_evaluated = self.sweep or "dev" in self.used_splits
         if is_evaluated and not self.dev_file:
             self._check_held_out()
-
-    def _check_embedding(self) -> None:
-        """Checks the flags of sentence embeddings."""
-        if self.task_type != "embedding":
-            for name in self.names(tasks="embedding"):
-                if self.is_set(name):
-                    message = "needs --task_type=embedding. Add it."
-                    raise self.error(name, message)
-            return
-        is_searched = "corpus" in self.used_splits
-        if self.do_train and self.corpus_file and not is_searched:
-            message = "needs an evaluation. Add --dev_file."
-            raise self.error("corpus_file", message)
-        for name in ("folds", "fold"):
-            if self.is_set(name):
-                raise self.error(name, "does not support embeddings. Omit it.")
-        if self.is_tagging or not self.train_file:
-            message = "needs your own texts: use --train_file, and omit "
-            message += f"{self.flag('task_name')}."
-            raise self.error("task_type", message)
 
     def _complete(self) -> flags.Self:
         """Fills in what the flags of own files imply, without reading them."""

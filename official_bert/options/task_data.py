@@ -6,7 +6,7 @@ import re
 from official_bert.errors import listed
 from official_bert.io import files, tables
 from official_bert.options import checks, flags
-from official_bert.options.embedding import EmbeddingOptions
+from official_bert.options.finetuning import FinetuningOptions
 from official_bert.runs import file_names
 
 # Values of --task_name for tagging, all with the same meaning.
@@ -20,7 +20,7 @@ def _fold(value: str) -> str | None:
     return None
 
 
-class TaskDataOptions(EmbeddingOptions, heading="Data", common=False):
+class TaskDataOptions(FinetuningOptions, heading="Data", common=False):
     """The files of a benchmark, or of the user's own data."""
 
     data_dir: str = flags.path_option(
