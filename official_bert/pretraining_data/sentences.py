@@ -39,6 +39,9 @@ CANNOT_SPLIT = (
     "sentence per line, and omit --split_sentences"
 )
 
+# Lines of prose hardly ever begin like lines of HTML, XML or JSON.
+_MAX_SHARE_MARKED = 0.01
+
 # Chinese words have two characters on average, sentences about twenty.
 _MAX_MEAN_WORD_LENGTH = 6
 
@@ -199,6 +202,13 @@ def _first_lines(names: Sequence[str]) -> list[str]:
 def _check_tokens(summary: Summary, lines: list[str], job: Job) -> None:
     """Warns if the tokenizer or the masking of words does not suit the text."""
     options, tokenizer = job.options, job.tokenizer
+    num_marked = sum(line.lstrip().startswith(("<", "{")) for line in lines)
+    if num_marked > _MAX_SHARE_MARKED * len(lines):
+        logging.warning(
+            f"{num_marked} of the first {len(lines):,} lines begin with < or "
+            "{, like HTML, XML or JSON, which is read as text, too. Extract "
+            "the text before"
+        )
     num_characters = sum(map(len, lines))
     if tokenizer.settings.strips_accents:
         warn_of_removed_signs(sum(map(count_signs, lines)), num_characters)

@@ -204,6 +204,22 @@ def test_unsuitable_documents_are_a_warning_with_advice(
         assert re.search(message, record.getMessage(), re.IGNORECASE)
 
 
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ('<doc id="7">\nA cat.\nA dog.\n</doc>\n', "4 of the first 10 lines"),
+        ('{"text": "A cat. A dog."}\n{}\n', "4 of the first 6 lines"),
+        ("A cat.\nIt is < 3.\n", None),
+    ],
+)
+def test_markup_is_a_warning(make, document, message):
+    records = make(f"{document}\n" * 2, ["a", "."])
+    logged = [record.getMessage() for record in records]
+    found = [text for text in logged if "like HTML, XML or JSON" in text]
+    assert len(found) == (message is not None)
+    assert all(text.startswith(message) for text in found)
+
+
 @pytest.mark.parametrize("is_split", [False, True])
 def test_advice_on_dropped_text_was_not_followed_already(make, is_split):
     text = f"{'a ' * 50}.\n" * 2 + "\n\n\n\n"
