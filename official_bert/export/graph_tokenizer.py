@@ -180,14 +180,18 @@ class GraphTokenizer:
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
         """Returns words, strings [B, (words)] as in the text, and their ids.
 
-        Bytes that are not valid are dropped, except those inside a word.
+        The ids are those of each word on its own: "Σ" is another letter there
+        than at the end of "Α.Σ". Bytes that are not valid are dropped, except
+        those inside a word.
         """
-        ids, starts, limits = self.tokenize_words_with_offsets(texts)
+        _, starts, limits = self.tokenize_words_with_offsets(texts)
         start = tf.reduce_min(starts.values, axis=1)
         length = tf.reduce_max(limits.values, axis=1) - start
         text_of_word = tf.gather(texts, starts.value_rowids())
         words = tf.strings.substr(text_of_word, start, length)
-        return starts.with_values(words), ids
+        return starts.with_values(words), starts.with_values(
+            self.tokenize(words)
+        )
 
     def split(self, decoded: Decoded) -> Words:
         """Returns the words of `BasicTokenizer`."""

@@ -111,6 +111,18 @@ def test_sigma_is_final_as_in_python(vocab_file):
     assert_same_words(vocab_file, True, texts)
 
 
+def test_words_of_taggers_are_tokenized_on_their_own(vocab_file):
+    texts = ["Σ.", "ΑΣ. Α.Σ.", *odd_texts.random_texts(200)]
+    reference = Tokenizer(vocab_file, do_lower_case=True)
+    words, ids = GraphTokenizer(reference).split_texts(tf.constant(texts))
+    found = [word.decode() for word in words.values.numpy()]
+    assert found[1:7] == [".", "ΑΣ", ".", "Α", ".", "Σ"]
+    assert ids.values.to_list() == [
+        reference.convert_tokens_to_ids(reference.tokenize(word))
+        for word in found
+    ]
+
+
 @pytest.mark.parametrize("letter", ["a", "ж", "\u1c80", "\U00010428"])
 def test_words_have_up_to_200_characters_not_bytes(make_vocab, letter):
     vocab_file = make_vocab(*SPECIAL, letter, f"##{letter}")
