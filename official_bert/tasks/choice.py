@@ -301,7 +301,7 @@ def make(options: RunClassifier) -> ChoiceTask:
     first = next(read_rows(options, splits[0]))
     options = name_columns(options, first)
     columns = _choice_columns(options, first)
-    data = OwnChoices(options, columns)
+    data = OwnChoices(columns, options=options)
     data.require_same_columns()
     num_choices = max(
         len(columns.find_choices(row.cells, row.where)[0])

@@ -114,21 +114,39 @@ def lines(numbers: Sequence[Any]) -> str:
     return f"line{'s' if len(numbers) > 1 else ''} {listed(numbers)}"
 
 
-@dataclasses.dataclass(frozen=True)
-class OwnData(DataSet):
-    """The user's own files; see `RunClassifier.own_file`."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OwnFiles(DataSet):
+    """The user's own files; see `RunClassifier.own_file`.
+
+    `training` and `held_out` are the two parts of the examples in the training
+    file, once it is read.
+    """
 
     options: RunClassifier  # The files and the columns.
-
-    def rows(self, split: str) -> Iterator[Row]:
-        rows = read_rows(self.options, split)
-        return accepted_rows(rows, flags_of_columns(self.options))
+    training: Sequence[Any] = ()
+    held_out: Sequence[Any] = ()
 
     def path(self, split: str) -> str:
         return self.options.own_file(split)
 
     def paths(self, split: str) -> list[str]:
         return self.options.own_files(split)
+
+    def read_part(self, split: str) -> list[Any] | None:
+        """Returns `training` or `held_out`; None if the split must be read."""
+        if split == "train" and self.options.do_train:
+            return [*self.training]
+        is_held_out = split == "dev" and self.options.holds_out
+        return [*self.held_out] if is_held_out else None
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnData(OwnFiles):
+    """Tables, whose columns the options name."""
+
+    def rows(self, split: str) -> Iterator[Row]:
+        rows = read_rows(self.options, split)
+        return accepted_rows(rows, flags_of_columns(self.options))
 
     @property
     def input_ending(self) -> str:

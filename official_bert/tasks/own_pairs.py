@@ -30,7 +30,7 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> EmbeddingTask:
 
     `rows` are those of the first file in use, if it was read already.
     """
-    data = OwnPairs(options, (), first_rows=rows)
+    data = OwnPairs((), options=options, first_rows=rows)
     splits = [split for split in options.used_splits if split != "corpus"]
     columns = {split: data.columns(split) for split in splits}
     for split in {*splits} - {"train", "unlabeled"}:
@@ -200,20 +200,18 @@ class OwnPairs(OwnTexts):
         if split == "corpus":
             rows = tables.read(self.paths(split), tables.LINES)
             return [row.text("text") for row in rows]
-        is_train = split == "train" and self.options.do_train
-        if is_train or (split == "dev" and self.options.holds_out):
-            examples = super().read(split)
-        else:
+        options, examples = self.options, self.read_part(split)
+        if examples is None:
             examples = self.examples(self.rows(split), split)
             text_checks.warn_of_training_texts(
                 self, split, examples, self.training
             )
-        is_mined = split == "train" and not (is_train or self.options.dev_file)
-        if is_mined and files.exists(self.path("dev")):
+        mines = split == "train" and not (options.do_train or options.dev_file)
+        if mines and files.exists(self.path("dev")):
             # For --mine_negatives. The training held out some of the pairs.
             held_out = {example.texts[0] for example in self.read("dev")}
             examples = [e for e in examples if e.texts[0] not in held_out]
-        if not (self.options.teacher and split in ("train", "unlabeled")):
+        if not (options.teacher and split in ("train", "unlabeled")):
             return examples
         texts = {text: e.guid for e in examples for text in e.texts if text}
         return [EmbeddingExample(guid, (text,)) for text, guid in texts.items()]

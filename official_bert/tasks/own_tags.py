@@ -28,12 +28,10 @@ from absl import logging
 from official_bert.errors import InputError, bullet_list, listed, quoted
 from official_bert.io import files, tables
 from official_bert.io.rows import Row, has_several
-from official_bert.options import RunClassifier
-from official_bert.tasks import conll
+from official_bert.tasks import conll, own_data
 from official_bert.tasks.conll import ConllData, Sentence
 from official_bert.tasks.data_set import shuffle_examples
 from official_bert.tasks.held_out import choose_held_out
-from official_bert.tasks.own_data import accepted_rows, flags_of_columns
 from official_bert.tasks.spans import split_text, tags_of_spans
 from official_bert.tokenization import BasicTokenizer
 
@@ -101,22 +99,12 @@ def _sentence_columns(columns: Iterable[str]) -> list[str]:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class OwnTags(ConllData):
-    """Sentences with tags; see `RunClassifier.own_file`."""
-
-    options: RunClassifier
-    training: Sequence[Sentence] = ()
-    held_out: Sequence[Sentence] = ()
-
-    def path(self, split: str) -> str:
-        return self.options.own_file(split)
+class OwnTags(own_data.OwnFiles, ConllData):
+    """Sentences with tags."""
 
     @functools.cached_property
     def _splitter(self) -> BasicTokenizer:
         return BasicTokenizer(settings=self.options.model_files.settings)
-
-    def paths(self, split: str) -> list[str]:
-        return self.options.own_files(split)
 
     def _require_used_columns(self) -> None:
         """Raises `InputError` if flags name columns that no file can have."""
@@ -161,10 +149,8 @@ class OwnTags(ConllData):
         )
 
     def read(self, split: str) -> list[Sentence]:
-        if split == "train":
-            return [*self.training]
-        if split == "dev" and self.options.holds_out:
-            return [*self.held_out]
+        if (part := self.read_part(split)) is not None:
+            return part
         if split == "unlabeled":
             parts = map(self._read_unlabeled, self.paths(split))
             return [*itertools.chain.from_iterable(parts)]
@@ -235,9 +221,9 @@ class OwnTags(ConllData):
             path,
             file_format,
             has_header=options.reads_header and not by_number,
-            flags=flags_of_columns(options),
+            flags=own_data.flags_of_columns(options),
         )
-        rows = [*accepted_rows(all_rows, ())]
+        rows = [*own_data.accepted_rows(all_rows, ())]
         words, tags = self._find_columns(rows[0], needs_tags)
         # `predict.py` reads no labels.
         reads_labels = bool(tags and options.label_column)

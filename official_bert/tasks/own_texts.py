@@ -36,7 +36,7 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> TextTask:
     """
     is_regression = options.task_type == "regression"
     labels = () if is_regression else own_labels.known_labels(options)
-    data = OwnTexts(options, labels, first_rows=rows)
+    data = OwnTexts(labels, options=options, first_rows=rows)
     data.require_same_columns()
     data.require_column_of_each_label()
     if options.do_train:
@@ -73,8 +73,6 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> TextTask:
 class OwnTexts(OwnLabels):
     """Texts or pairs of texts."""
 
-    training: Sequence[Any] = ()
-    held_out: Sequence[Any] = ()
     held_out_rows: Sequence[Row] = ()
     first_rows: Sequence[Row] = ()  # Of the first file in use, if it was read.
 
@@ -120,10 +118,8 @@ class OwnTexts(OwnLabels):
         return example.group or tuple(map(key_of, example.texts))
 
     def read(self, split: str) -> Sequence[TextExample]:
-        if split == "train":
-            return self.training
-        if split == "dev" and self.options.holds_out:
-            return self.held_out
+        if (part := self.read_part(split)) is not None:
+            return part
         examples = self.examples(self.rows(split), split)
         if split == "test":
             expected = "numbers"
