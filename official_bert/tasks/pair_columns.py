@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 from absl import logging
 
 from official_bert.errors import InputError, listed
-from official_bert.io.rows import Row, to_number
+from official_bert.io.rows import Row, separator_advice, to_number
 from official_bert.options import RunClassifier
 from official_bert.tasks.columns import ID_NAME, SAMPLE_SIZE, are_ids, is_text
 
@@ -61,11 +61,12 @@ def find(options: RunClassifier, rows: Sequence[Row]) -> PairColumns:
             if not (name in others or ID_NAME.fullmatch(name))
             and is_text(sample, name)
         ]
-        if len(texts) not in (1, 2):
+        advice = separator_advice(columns)
+        if advice or len(texts) not in (1, 2):
             raise InputError(
                 f"{first.path}: the columns of similar texts cannot be "
                 "detected. Add --text_column and --text_b_column. The columns "
-                f"are {listed(columns)}."
+                f"are {listed(columns)}. {advice}".rstrip()
             )
         queries = {query for query, _ in _PAIRS}
         texts.sort(key=lambda name: name.lower() not in queries)

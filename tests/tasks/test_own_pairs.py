@@ -203,6 +203,7 @@ def test_settings_are_those_of_the_model(tmp_path):
     ("train", "flags", "message"),
     [
         ("a,b,c\nx y,u v,w\nz,s,t\n", {}, "cannot be detected. Add --text_c"),
+        ("a|b\nx y|u v\nz|s\n", {"dev_share": 0.0}, r"are a\|b\. '\|' seems t"),
         ("query,negative\nx y,u v\nz,w\n", {}, "'negative' needs a second"),
         ("query,positive\nx,\nz,w\n", {}, r":2: column 'positive' .*empty"),
         ("text,score\nx,1\nz,2\n", {}, "'score' needs a second text"),
