@@ -103,7 +103,7 @@ def write_results(run: "FinetuningRun", global_step: int) -> None:
             f"{os.path.join(run.directory, names[0])}.json"
         )
     else:
-        reporting.write_summary(run.directory, main_results)
+        reporting.write_summary(run.options, main_results)
     for name in names:
         path = os.path.join(run.directory, name)
         json_files.write(f"{path}.json", results)

@@ -106,7 +106,7 @@ class FinetuningRun:
         metrics = evaluate.evaluate(self, "dev")
         results = {"global_step": step, **metrics}
         summary = reporting.original_results(results, self.main_metric)
-        reporting.write_summary(self.directory, summary)
+        reporting.write_summary(self.options, summary)
         return results
 
     def load_initial(self) -> None:

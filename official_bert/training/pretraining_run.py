@@ -146,8 +146,7 @@ class PretrainingRun:
             )
         if self.model.config.is_left_to_right:
             results["lm_perplexity"] = np.exp(results["lm_loss"])
-        if self.options.is_chief:
-            reporting.write_summary(self.options.output_dir, results)
+        reporting.write_summary(self.options, results)
         return results
 
     def load_initial(self) -> None:

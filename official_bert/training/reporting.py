@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import os
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -149,11 +148,12 @@ def write_eval_results(path: str, results: Mapping[str, Any]) -> None:
     files.write_text(path, "".join(lines))
 
 
-def write_summary(directory: str, results: Mapping[str, Any]) -> None:
-    """Writes results as TensorBoard events to `DIRECTORY/eval`."""
-    writer = tf.summary.create_file_writer(
-        os.path.join(directory, file_names.EVENTS)
-    )
+def write_summary(options: TrainingOptions, results: Mapping[str, Any]) -> None:
+    """Writes results as TensorBoard events to `eval/`, on the chief."""
+    if not options.is_chief:
+        return
+    path = options.run_directory.file(file_names.EVENTS)
+    writer = tf.summary.create_file_writer(path)
     with contextlib.closing(writer), writer.as_default():
         for name, value in results.items():
             if name != "global_step":
