@@ -146,10 +146,10 @@ def load_finetuned(
         model_files = model_files or pretrained.run_files(directory)
     assert model_files
     description, directory = describe(model_files, directory)
-    # Models of transformers were trained on texts that may have these tokens.
-    is_ours = task_file.is_in(directory)
-    kept = () if is_ours else model_files.special_tokens
     task, max_seq_length = tasks.load(description, directory)
+    # Models of transformers were trained on texts that may have these tokens.
+    is_ours = task_file.is_in(directory) and not task.finds_special_tokens
+    kept = () if is_ours else model_files.special_tokens
     if "hub_module" in description:
         bert = HubBert(description["hub_module"])
         model = build_model(task.head, bert.config, bert)

@@ -92,6 +92,7 @@ class EmbeddingTask(task.Task):
     kind = "embedding"
     head_kind = "encoder"
     serving = "embedding"
+    finds_special_tokens = True
     input_ending = "txt"
     truncates = True
     not_saved = (

@@ -142,6 +142,8 @@ class Task(abc.ABC):
         not_saved: The fields that are not keys of `task.json`.
         shares_features: Whether a teacher must have the student's features,
             because it answers for tokens, not for texts or words.
+        finds_special_tokens: Whether texts may contain tokens such as [SEP], as
+            in transformers.
         epoch_has_all_features: Whether an epoch contains all features. If not,
             it contains as many features as there are examples, as for SQuAD in
             the original.
@@ -161,6 +163,7 @@ class Task(abc.ABC):
     serving: ClassVar[str] = "logits"
     not_saved: ClassVar[tuple[str, ...]] = ("data", "teacher", "pooling_head")
     shares_features: ClassVar[bool] = False
+    finds_special_tokens: ClassVar[bool] = False
     epoch_has_all_features: ClassVar[bool] = True
     pad_to = "bucket"
     input_ending = "jsonl"

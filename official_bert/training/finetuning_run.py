@@ -291,8 +291,9 @@ def prepare(
     if isinstance(options, RunClassifierWithTfhub):
         bert, options = _load_module(options)
     config = bert.config if bert else options.model_config()
-    tokenizer = options.model_files.tokenizer
-    config.require_vocabulary(tokenizer.vocab, options.model_files.vocab_source)
+    model_files = options.model_files
+    kept = model_files.special_tokens if task.finds_special_tokens else ()
+    tokenizer = model_files.tokenizer_for(config, kept)
     resumed = resuming.check(
         options,
         None if bert else config,

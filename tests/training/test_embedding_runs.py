@@ -188,7 +188,7 @@ def files_of(run, checkpoint):
     }
 
 
-TEXTS = ["good cat", "red sun is it", "what"]
+TEXTS = ["good cat", "red sun [SEP] is it", "what"]
 
 
 @pytest.fixture(scope="module")
