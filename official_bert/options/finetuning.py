@@ -224,18 +224,14 @@ class FinetuningOptions(
         `command` is another command, which wrote --output_dir, or None.
         """
         acts = any(map(self.is_set, self.one_of))
-        if acts and not self._names_model:
+        names = (self.model, self.bert_config_file, self.bert_hub_module_handle)
+        if acts and not any(names):
             received = f", not a run of {command}" if command else ""
             raise InputError(
                 f"--output_dir={self.output_dir} must contain a fine-tuned "
                 f"model{received}. Check the path, or add --do_train or "
                 "--model."
             )
-
-    @property
-    def _names_model(self) -> bool:
-        """Whether a flag names the model."""
-        return bool(self.model or self.bert_config_file)
 
     @property
     def bilstm_units(self) -> int:

@@ -184,7 +184,7 @@ class RunClassifier(EmbeddingOptions, heading="Training", common=False):
             "pad_to": "bucket",
             "adam_bias_correction": True,
         }
-        if options._has_model_files:
+        if options.bert_config_file and not options.bert_hub_module_handle:
             implied |= options._implied_by_model()
         return options.fill(implied)
 
@@ -209,11 +209,6 @@ class RunClassifier(EmbeddingOptions, heading="Training", common=False):
         # Embedding models keep their length, also for short training data.
         fits = not settings.max_seq_length
         return {**implied, "max_seq_length": length, "fit_max_seq_length": fits}
-
-    @property
-    def _has_model_files(self) -> bool:
-        """Whether options name the files of the model."""
-        return bool(self.bert_config_file)
 
     def _check_held_out(self) -> None:
         """Checks the examples that training holds out, or held out earlier.

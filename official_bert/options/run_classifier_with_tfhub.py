@@ -23,8 +23,6 @@ class RunClassifierWithTfhub(RunClassifier, heading="Data", common=False):
     """Options of `run_classifier_with_tfhub.py`."""
 
     module_command = ""
-    _names_model = True
-    _has_model_files = False
 
     bert_hub_module_handle: str = flags.path_option(
         "A TF Hub module: a directory from export_tfhub.py, or an address.",
