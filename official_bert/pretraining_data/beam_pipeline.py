@@ -242,6 +242,7 @@ def finish_pairs(
     if not requests:
         return
     incomplete, ids = map(np.concatenate, zip(*requests, strict=True))
+    # From the positions of segments A in the corpus to those in `ids`.
     lengths = incomplete[:, 1] - incomplete[:, 0]
     shifts = np.cumsum(lengths) - lengths - incomplete[:, 0]
     for place, text in texts:
@@ -250,7 +251,7 @@ def finish_pairs(
         pairs = incomplete[rows]
         pairs[:, 2] = numbers[rows]
         parallel.add_random_segments(pairs, text, job.options)
-        spans = pairs.copy()  # Indices into `ids` followed by `text.ids`.
+        spans = pairs.copy()  # Positions in `ids` followed by `text.ids`.
         spans[:, :2] += shifts[rows, np.newaxis]
         spans[:, 2:4] += len(ids)
         joined = dataclasses.replace(text, ids=np.concatenate([ids, text.ids]))
