@@ -228,7 +228,7 @@ class FinetuningRun:
         """Returns the files whose fingerprints are in the run's record."""
         return data_files(self.task, self.options, self.options.do_eval)
 
-    def model_files(self) -> dict[str, str]:
+    def model_texts(self) -> dict[str, str]:
         """Returns {name: text} of the files that describe the model."""
         options, bert, texts = self.options, self.model.bert, {}
         task = _describe(self.task, options)

@@ -55,7 +55,7 @@ class TrainingRun(EvaluatedRun, Protocol):
     def data_files(self) -> Mapping[str, Sequence[str]]:
         """Returns the files whose fingerprints are in the run's record."""
 
-    def model_files(self) -> Mapping[str, str]:
+    def model_texts(self) -> Mapping[str, str]:
         """Returns {name: text} of the files that describe the model."""
 
 
@@ -107,7 +107,7 @@ def fit(run: TrainingRun) -> int:
         return start.step
     if options.is_chief:
         resuming.write_run_files(
-            options, start.seed, num_steps, run.data_files(), run.model_files()
+            options, start.seed, num_steps, run.data_files(), run.model_texts()
         )
     batches = run.batches(data, start, num_steps)
     loop.train(trainer, batches, start, history)

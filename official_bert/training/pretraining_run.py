@@ -194,7 +194,7 @@ class PretrainingRun:
         """Returns the files whose fingerprints are in the run's record."""
         return {"training data": [*self.data.names]}
 
-    def model_files(self) -> dict[str, str]:
+    def model_texts(self) -> dict[str, str]:
         """Returns {name: text} of the files that describe the model."""
         return {file_names.CONFIG: self.model.config.to_json_string()}
 

@@ -202,11 +202,11 @@ def write_run_files(
     seed: int,
     num_steps: int,
     data_files: Mapping[str, Sequence[str]],
-    model_files: Mapping[str, str],
+    model_texts: Mapping[str, str],
 ) -> None:
     """Writes the options and the files needed to use the model.
 
-    `seed` and the number of steps are the run's; `model_files` is {name: text}
+    `seed` and the number of steps are the run's; `model_texts` is {name: text}
     of files besides `train_options.json` and `vocab.txt`.
     """
     directory = options.run_directory
@@ -215,7 +215,7 @@ def write_run_files(
     directory.write_record(
         RunRecord(options.command, values, fingerprints_of(paths), num_steps)
     )
-    texts = {**model_files, **_tokenizer_texts(options)}
+    texts = {**model_texts, **_tokenizer_texts(options)}
     for name, text in texts.items():
         files.write_text(directory.file(name), text)
 
