@@ -68,12 +68,11 @@ class TrainingStep:
         batch = self.objective.with_labels(batch, label_seed)
         loss_weights = sum_over_replicas(self.objective.loss_weights(batch))
         scale = self.loss_scale.value.read_value() if self.loss_scale else None
-        whole_loss, objective = None, self.objective
+        first_sums, objective = None, self.objective
         if isinstance(objective, EmbeddingObjective) and self._is_divided:
-            whole_loss, gradients = self.vector_gradients(
+            first_sums, batch = self.with_vector_gradients(
                 objective, batch, seed_of_step
             )
-            batch = {**batch, "vector_gradients": gradients}
         compute_gradients: Callable[..., Any] = self.gradients
         if self.compiles_gradients:
             compute_gradients = tf.function(
@@ -82,8 +81,8 @@ class TrainingStep:
         losses, gradients = compute_gradients(
             batch, loss_weights, seed_of_step, scale
         )
-        if whole_loss:
-            losses = objective.mean_losses(whole_loss, loss_weights)
+        if first_sums:  # The second pass gives gradients, but no losses.
+            losses = objective.mean_losses(first_sums, loss_weights)
         # Summed before the optimizer clips them.
         gradients = sum_over_replicas(gradients)
         if self.loss_scale:
@@ -163,13 +162,14 @@ class TrainingStep:
         parts: int = self.num_micro_batches * context.num_replicas_in_sync
         return parts > 1
 
-    def vector_gradients(
+    def with_vector_gradients(
         self, objective: EmbeddingObjective, batch: Batch, dropout_seed: Any
-    ) -> tuple[Scalars, Any]:
-        """Returns this replica's sum of losses, and gradients for its vectors.
+    ) -> tuple[Scalars, Batch]:
+        """Runs the first of the two passes of an `EmbeddingObjective`.
 
-        These are gradients of the sum over all replicas; see
-        `EmbeddingObjective`. The dropout masks are the same as in `gradients`.
+        Returns this replica's sum of losses, and its batch with
+        `vector_gradients`, the gradients of the sum over all replicas. The
+        dropout masks are the same as in `gradients`, the second pass.
         """
 
         def encode(numbered_part: Any) -> Any:
@@ -201,7 +201,8 @@ class TrainingStep:
         size = tf.shape(vectors)[0]
         start = context.replica_id_in_sync_group * size
         gradients = tape.gradient(losses, whole)[start : start + size]
-        return {"loss": tf.reduce_sum(losses[start : start + size])}, gradients
+        sums = {"loss": tf.reduce_sum(losses[start : start + size])}
+        return sums, {**batch, "vector_gradients": gradients}
 
     def _context(self, dropout_seed: Any) -> StepContext:
         return StepContext(

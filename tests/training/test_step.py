@@ -141,8 +141,7 @@ def test_micro_batches_of_texts_have_the_gradients_of_the_whole_batch(loss):
 
     @functools.partial(tf.function, autograph=False)
     def compute():
-        sums, upstream = step.vector_gradients(objective, batch, seed)
-        given = {**batch, "vector_gradients": upstream}
+        sums, given = step.with_vector_gradients(objective, batch, seed)
         total = objective.loss_weights(batch)
         return sums["loss"], step.gradients(given, total, seed)[1]
 
