@@ -35,7 +35,9 @@ from official_bert.tasks.held_out import choose_held_out
 from official_bert.tasks.spans import split_text, tags_of_spans
 from official_bert.tokenization import BasicTokenizer
 
-_SENTENCE = re.compile(r"sent(ence)?[ _-]?(#|id|idx|index|no|num|number)?")
+_NUMBER = "[ _-]?(#|id|idx|index|no|num|number)?"
+_SENTENCE = re.compile(f"sent(ence)?{_NUMBER}")
+_DOCUMENT = re.compile(f"doc(ument)?{_NUMBER}")
 
 _ADVICE = (
     'For a sentence per row, use JSON lines such as {"tokens": ["Ada"], '
@@ -96,6 +98,16 @@ def _named(columns: Iterable[str], names: Iterable[str]) -> list[str]:
 
 def _sentence_columns(columns: Iterable[str]) -> list[str]:
     return [name for name in columns if _SENTENCE.fullmatch(name.lower())]
+
+
+def _numbered_by(columns: Sequence[str]) -> list[str]:
+    """Returns the column with numbers of sentences, and those of documents.
+
+    Numbers of sentences may start again in each document.
+    """
+    sentences = _sentence_columns(columns)[:1]
+    documents = [x for x in columns if _DOCUMENT.fullmatch(x.lower())]
+    return sentences and sentences + documents
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -285,9 +297,10 @@ class OwnTags(own_data.OwnFiles, ConllData):
         self, rows: list[Row], words: str, tags: str, needs_tags: bool
     ) -> list[Row]:
         """Joins rows with one word each to rows with one sentence each."""
-        column = self.options.id_column
-        column = column or next(iter(_sentence_columns(rows[0].columns)), "")
-        groups = _group(rows, column)
+        given, names = self.options.id_column, rows[0].columns
+        columns = [given] if given else _numbered_by(names)
+        column = next(iter(columns), "")
+        groups = _group(rows, columns)
         if not needs_tags and _are_texts(rows, words, tags, column and groups):
             return rows
         for row in rows if needs_tags else ():
@@ -392,17 +405,21 @@ def _are_texts(
     return 4 * sum(len(found) > 1 for found in words) > len(words)
 
 
-def _group(rows: Sequence[Row], column: str) -> list[list[Row]]:
-    """Groups rows by sentence: by a column or, without one, at blank lines.
+def _group(rows: Sequence[Row], columns: Sequence[str]) -> list[list[Row]]:
+    """Groups rows by sentence: by columns or, without any, at blank lines.
 
-    The column may be empty after the first row of a sentence.
+    Cells of the columns may be empty after the first row of a sentence.
     """
     keys: list[Any] = []
-    key, line = None, 0
+    key: Any = [None] * len(columns)
+    line = 0
     for row in rows:
-        if column:
-            cell = row.get(column)
-            key = key if cell in (None, "") else cell
+        if columns:
+            cells = map(row.get, columns)
+            key = [
+                before if cell in (None, "") else cell
+                for before, cell in zip(key, cells, strict=True)
+            ]
         elif row.line != line + 1:
             key = row.line
         line = row.line

@@ -117,6 +117,12 @@ FORMATS = {
             for word, tag in zip(WORDS[i], TAGS[i], strict=True)
         )
     ),
+    "documents.csv": "doc_id,sentence_id,word,tag\n"
+    + "\n".join(
+        f"{document},1,{word},{tag}"
+        for document in range(2)
+        for word, tag in zip(WORDS[document], TAGS[document], strict=True)
+    ),
     "blank_lines.csv": "word,tag\n" + blank_lines(","),
     "blank_lines.tsv": "word\ttag\n" + blank_lines("\t"),
     "token_and_ner.tsv": "Token\tNER\n" + blank_lines("\t"),
