@@ -354,6 +354,7 @@ class TaggingTask(task.Task):
         """Yields the sentences of a CoNLL file or table; None for others."""
         path = options.input_file
         if options.reads_table:
+            # `OwnTags` finds columns by the flags of training.
             columns = RunClassifier(
                 text_a_column=self.text_column,
                 label_column="",
