@@ -100,11 +100,22 @@ def load_dense(
 
 
 def dense_arrays(layer: Dense) -> dict[str, np.ndarray]:
-    """Returns the stored arrays of a layer, of any float type, as float32."""
-    from safetensors import deserialize  # The server's image lacks it.
+    """Returns the stored arrays of a layer, of any float type, as float32.
 
+    Raises `InputError` if they are damaged.
+    """
+    # The server's image lacks this package.
+    from safetensors import SafetensorError, deserialize
+
+    try:
+        tensors = deserialize(layer.weights)
+    except SafetensorError as error:
+        raise InputError(
+            "The weights of a Dense module must be a complete safetensors "
+            f"file: {error}. Copy or save it again."
+        ) from error
     arrays = {}
-    for name, stored in deserialize(layer.weights):
+    for name, stored in tensors:
         dtype = stored["dtype"].lower().replace("f", "float")  # F32, BF16
         if dtype == "bfloat16":
             import ml_dtypes  # noqa: F401 - Registers bfloat16 with NumPy.

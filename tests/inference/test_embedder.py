@@ -182,8 +182,13 @@ def test_unsupported_settings_are_errors(model, file, changes, message):
         Embedder.from_pretrained(model)
 
 
-def test_unsupported_modules_and_pickles_are_errors(model):
+def test_unsupported_modules_and_damaged_or_pickled_layers_are_errors(model):
     dense = model / "2_Dense" / "model.safetensors"
+    complete = dense.read_bytes()
+    dense.write_bytes(complete[:-1])
+    with pytest.raises(InputError, match=r"Dense .* complete safetensors file"):
+        Embedder.from_pretrained(model)
+    dense.write_bytes(complete)
     dense.rename(dense.with_name("pytorch_model.bin"))
     with pytest.raises(InputError, match=r"pytorch_model\.bin is never opened"):
         Embedder.from_pretrained(model)
