@@ -74,7 +74,8 @@ def load_finetuned(
     task, length = tasks.load(task_file.read(directory), directory)
     engine.require_shape(task.head.logits_shape)
     exported = run_files(directory)
-    tokenizer = exported.tokenizer_for(exported.config)
+    kept = exported.special_tokens if task.finds_special_tokens else ()
+    tokenizer = exported.tokenizer_for(exported.config, kept)
     return FinetunedModel(task, None, tokenizer, length), engine
 
 
