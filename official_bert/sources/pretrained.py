@@ -158,7 +158,8 @@ class ModelFiles:
         self, config: BertConfig, never_split: Sequence[str] = ()
     ) -> "Tokenizer":
         """Returns the tokenizer; `InputError` if it does not fit the config."""
-        tokenizer = self.make_tokenizer(never_split)
+        make = self.make_tokenizer
+        tokenizer = make(never_split) if never_split else self.tokenizer
         config.require_vocabulary(tokenizer.vocab, self.vocab_source)
         return tokenizer
 

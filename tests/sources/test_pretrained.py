@@ -242,6 +242,17 @@ def test_tokenizer_flags_change_the_tokenizer_of_the_model(models):
     assert (found.strip_accents, contents) == (False, ["[MASK]"])
 
 
+def test_vocabulary_is_read_once_unless_more_tokens_stay_whole(models):
+    found = pretrained.find(models["huggingface"])
+    assert found.tokenizer_for(found.config) is found.tokenizer
+    kept = found.tokenizer_for(found.config, ["[MASK]"])
+    assert (
+        kept.tokenize("[MASK]")
+        == ["[MASK]"]
+        != found.tokenizer.tokenize("[MASK]")
+    )
+
+
 def test_model_is_read_without_a_cache_that_can_be_written(
     models, directory, monkeypatch
 ):
