@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.pretraining_gain import FLAGS, TASKS, sweep
+from official_bert.metrics import classification
 from official_bert.plots import figures
 
 # The accuracy of the most frequent label. Correlations are 0 without a model.
@@ -67,10 +68,10 @@ def metrics(
 
 
 def matthews(confusion_matrix: Sequence[Sequence[int]]) -> float:
-    """Returns Matthews' correlation, which own tables lack; 0 for one class."""
-    counts = np.array(confusion_matrix, float)
-    sums = np.prod([counts.sum(axis=0), counts.sum(axis=1)])
-    return float(np.linalg.det(counts) / np.sqrt(sums)) if sums else 0.0
+    """Returns Matthews' correlation, which own tables lack."""
+    classes = [(0, 0), (0, 1), (1, 0), (1, 1)]
+    answers = np.repeat(classes, np.ravel(confusion_matrix), axis=0)
+    return classification.matthews(*answers.T)["matthews_correlation"]
 
 
 def rows(name: str, by_setting: Mapping[str, Sequence[float]]) -> list[str]:

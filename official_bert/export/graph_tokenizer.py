@@ -180,9 +180,9 @@ class GraphTokenizer:
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
         """Returns words, strings [B, (words)] as in the text, and their ids.
 
-        The ids are those of each word on its own: "Σ" is another letter there
-        than at the end of "Α.Σ". Bytes that are not valid are dropped, except
-        those inside a word.
+        Each word is tokenized on its own, as in `predict.py`. In lower case,
+        "Σ" is then "σ", while at the end of "Α.Σ", it is "ς". Invalid bytes are
+        dropped, except inside a word.
         """
         _, starts, limits = self.tokenize_words_with_offsets(texts)
         start = tf.reduce_min(starts.values, axis=1)

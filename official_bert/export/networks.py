@@ -33,7 +33,7 @@ def write_openvino(function: Any, directory: str) -> None:
 
 
 def write_onnx(function: Any, directory: str) -> None:
-    """Writes the same with tf2onnx."""
+    """Writes a function as `write_openvino` does, with tf2onnx."""
     from tf2onnx import tf_loader, tfonnx
 
     concrete = function.get_concrete_function()

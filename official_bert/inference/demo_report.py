@@ -12,6 +12,7 @@ from official_bert.inference.embedder import Embedder
 from official_bert.io import files, json_files, tables
 from official_bert.plots import figures, training_curves
 from official_bert.runs import file_names
+from official_bert.tasks.sentence_vectors import nearest
 from official_bert.tokenization import Tokenizer
 
 _COLORS = ("#1d5fbf", "#b8470f")
@@ -160,7 +161,7 @@ def _search(
 ) -> dict[str, Any]:
     """Returns all functions, and the results of all queries.
 
-    The sentences about the functions are searched, and are more queries.
+    The sentences about the functions are searched, and are also queries.
     Results are pairs: the number of a function, and the cosine.
     """
     functions = [
@@ -169,11 +170,10 @@ def _search(
         for function in _read_functions(directory, part)
     ]
     sentences = [sentence for _, sentence in functions]
-    found = embedder.search(
-        [*queries, *sentences], embedder(sentences), k=_NUM_RESULTS
-    )
-    cosines = found.scores.astype(float).round(2)
-    rows = zip(found.indices.tolist(), cosines.tolist(), strict=True)
+    vectors = embedder([*queries, *sentences])
+    indices, scores = nearest(vectors, vectors[len(queries) :], _NUM_RESULTS)
+    cosines = scores.astype(float).round(2)
+    rows = zip(indices.tolist(), cosines.tolist(), strict=True)
     results = [[*zip(*row, strict=True)] for row in rows]
     return {"functions": functions, "results": results}
 

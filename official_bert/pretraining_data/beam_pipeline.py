@@ -242,7 +242,7 @@ def finish_pairs(
     if not requests:
         return
     incomplete, ids = map(np.concatenate, zip(*requests, strict=True))
-    # From the positions of segments A in the corpus to those in `ids`.
+    # Segments A have other positions in `ids` than in the corpus.
     lengths = incomplete[:, 1] - incomplete[:, 0]
     shifts = np.cumsum(lengths) - lengths - incomplete[:, 0]
     for place, text in texts:

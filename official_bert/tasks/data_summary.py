@@ -137,7 +137,7 @@ def _spelled(labels: Sequence[str]) -> str:
 def _plain(label: str) -> str:
     """Returns a label without what is hard to see in a table."""
     characters = unicodedata.normalize("NFKC", label.casefold())
-    characters = characters.replace("\ufe0f", "")  # Only colors an emoji.
+    characters = characters.replace("\ufe0f", "")  # Makes an emoji colored.
     visible = (c for c in characters if unicodedata.category(c) != "Cf")
     text = "".join(visible).strip("\"'")
     return " ".join(re.sub(r"(?<=[^\W_])[-_](?=[^\W_])", " ", text).split())

@@ -101,9 +101,9 @@ def _sentence_columns(columns: Iterable[str]) -> list[str]:
 
 
 def _numbered_by(columns: Sequence[str]) -> list[str]:
-    """Returns the column with numbers of sentences, and those of documents.
+    """Returns the column that numbers sentences, and columns of documents.
 
-    Numbers of sentences may start again in each document.
+    The numbers of sentences may start again in each document.
     """
     sentences = _sentence_columns(columns)[:1]
     documents = [x for x in columns if _DOCUMENT.fullmatch(x.lower())]

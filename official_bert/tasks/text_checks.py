@@ -26,7 +26,7 @@ _MISSING = (
 _NINES = {sign * (10.0**size - 1) for size in range(2, 7) for sign in (1, -1)}
 
 # How JSON, Spark, SQL and HTML write quotes, line breaks and other characters.
-# A small letter after \n is that of a path, or of LaTeX's \nu.
+# Before a small letter, \n may be part of a path, or of LaTeX's \nu.
 _ESCAPED = re.compile(
     r'\\("|n(?![a-z])|u[0-9a-fA-F]{4})|&(amp|lt|gt|quot|nbsp|#\d+);'
 )
