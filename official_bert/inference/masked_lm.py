@@ -154,9 +154,7 @@ class FillMask(MaskedLanguageModel):
 
     def _best(self, scores: np.ndarray) -> list[Guess]:
         """Returns the best guesses of the log-probabilities [V]."""
-        best = np.argpartition(-scores, self._num_guesses - 1)
-        best = np.sort(best[: self._num_guesses])
-        best = best[np.argsort(-scores[best], kind="stable")]
+        best = probabilities.largest(scores, self._num_guesses)
         tokens = self.tokenizer.convert_ids_to_tokens(best.tolist())
         return list(map(Guess, tokens, np.exp(scores[best]).tolist()))
 

@@ -215,32 +215,29 @@ class EmbeddingTask(task.Task):
         found = {
             key_of(text): (text, vector)
             for example, vectors in zip(passages, answers, strict=True)
-            for text, vector in zip(
-                example.texts, normalize(vectors), strict=True
-            )
+            for text, vector in zip(example.texts, vectors, strict=True)
         }
         right: dict[str, set[str]] = {}  # {query: itself and its matches}
         keys = dict.fromkeys(map(key_of, corpus))
         for pair in pairs:
-            query, match, *others = map(key_of, pair.texts)
+            query, match, *negatives = map(key_of, pair.texts)
             right.setdefault(query, {query}).add(match)
-            keys |= dict.fromkeys(filter(None, (match, *others)))
+            keys |= dict.fromkeys(filter(None, (match, *negatives)))
         documents = [*keys]
         indices, _ = nearest(
             np.stack([found[query][1] for query in right]),
             np.stack([found[document][1] for document in documents]),
             number + max(map(len, right.values())),
         )
-        wrong = {
-            query: [documents[i] for i in row if documents[i] not in own]
-            for (query, own), row in zip(right.items(), indices, strict=True)
-        }
+        wrong = {}
+        for (query, own), row in zip(right.items(), indices, strict=True):
+            others = [documents[i] for i in row if documents[i] not in own]
+            texts = [found[key][0] for key in others[:number]]
+            wrong[query] = texts + [""] * (number - len(texts))
         names = [f"negative_{index + 1}" for index in range(number)]
         yield ["query", "positive", *names]
         for pair in pairs:
-            nearest_keys = wrong[key_of(pair.texts[0])][:number]
-            texts = [found[key][0] for key in nearest_keys]
-            yield [*pair.texts[:2], *texts, *[""] * (number - len(texts))]
+            yield [*pair.texts[:2], *wrong[key_of(pair.texts[0])]]
 
     def write_predictions(
         self, directory: str, split: str, examples: Examples, answers: Any
@@ -288,8 +285,7 @@ def _search(examples: Examples, answers: Any) -> dict[str, Any]:
             queries[texts[0]] = vectors[0]
             matches.setdefault(texts[0], {})[texts[1]] = None
             texts, vectors = texts[searched], vectors[searched]
-        found = zip(texts, vectors, strict=True)
-        documents |= {text: vector for text, vector in found if text}
+        documents |= {t: v for t, v in zip(texts, vectors, strict=True) if t}
     index = {text: number for number, text in enumerate(documents)}
     ranks = ranking.ranks(
         np.stack([*queries.values()]),

@@ -220,21 +220,17 @@ class OwnPairs(OwnTexts):
         columns = self.columns(split)
 
         def make_example(row: Row) -> EmbeddingExample:
-            texts = tuple(
-                row.text(column).strip()
-                for column in columns.texts
+            pair = columns.text, columns.match or columns.text
+            texts = [row.text(column).strip() for column in pair]
+            if "" in texts:
+                must = "not be empty: fill it in, or remove the row"
+                raise row.error(pair[texts.index("")], must, "")
+            for column in columns.negatives:
                 # Objects may have different numbers of negatives.
-                if row.cells.get(column) is not None
-                or column not in columns.negatives
-            )
-            for column, text in zip(columns.texts, texts[:2], strict=False):
-                if not text and column not in columns.negatives:
-                    must = "not be empty: fill it in, or remove the row"
-                    raise row.error(column, must, text)
+                if row.cells.get(column) is not None:
+                    texts.append(row.text(column).strip())
             label = row.number(columns.score) if columns.score else None
-            if columns.match is None:
-                texts *= 2
-            return EmbeddingExample(self.guid(row, split), texts, label)
+            return EmbeddingExample(self.guid(row, split), (*texts,), label)
 
         return make_example
 

@@ -1,4 +1,4 @@
-"""Probabilities from logits, float32 and exact to rounding."""
+"""Probabilities from logits, float32 and exact to rounding; the largest."""
 
 import numpy as np
 
@@ -20,3 +20,13 @@ def sigmoid(logits: np.ndarray) -> np.ndarray:
     """Returns 1 / (1 + exp(-x)) of each element, without overflow."""
     powers = np.exp(-np.abs(logits))
     return np.where(logits < 0, powers, 1) / (1 + powers)
+
+
+def largest(values: np.ndarray, k: int) -> np.ndarray:
+    """Returns the indices of the `k` largest of N values, largest first.
+
+    Equal values keep their order.
+    """
+    smallest = np.partition(values, -k)[-k]
+    found = np.flatnonzero(values >= smallest)  # More, if some are equal.
+    return found[np.argsort(-values[found], kind="stable")[:k]]

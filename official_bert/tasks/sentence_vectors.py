@@ -196,16 +196,9 @@ def nearest(
     scores = np.empty((len(queries), num_found), np.float32)
     rows_of_block = max(1, _BLOCK // len(corpus))
     for start in range(0, len(queries), rows_of_block):
-        block = slice(start, start + rows_of_block)
-        found = similarity(queries[block], corpus, kind)
-        best = np.argpartition(-found, num_found - 1, axis=1)[:, :num_found]
-        last = np.take_along_axis(found, best, 1).min(1, keepdims=True)
-        is_tied = (found >= last).sum(1) > num_found
-        all_best = np.argsort(-found[is_tied], axis=1, kind="stable")
-        best[is_tied] = all_best[:, :num_found]
-        best = np.sort(best, axis=1)
-        values = np.take_along_axis(found, best, 1)
-        order = np.argsort(-values, axis=1, kind="stable")
-        indices[block] = np.take_along_axis(best, order, 1)
-        scores[block] = np.take_along_axis(values, order, 1)
+        block = queries[start : start + rows_of_block]
+        found = similarity(block, corpus, kind)
+        for row, values in enumerate(found, start):
+            best = probabilities.largest(values, num_found)
+            indices[row], scores[row] = best, values[best]
     return indices, scores
