@@ -230,10 +230,12 @@ def _line_blocks(options: Predict) -> Iterator[Iterator[tuple[str, str]]]:
     if path == "-":
         for lines in _arrived_lines(sys.stdin.buffer):
             yield _lines("<stdin>", lines, numbers)
-    elif options.output_file:  # A progress bar counts the bytes.
-        yield _lines(path, progress.read_lines([path], "Predicting"), numbers)
-    else:
-        yield _lines(path, files.read_lines(path), numbers)
+        return
+    # As in tables, a carriage return within a text separates words.
+    read = functools.partial(files.read_lines, path)
+    if options.output_file:  # A progress bar counts the bytes.
+        read = functools.partial(progress.read_lines, [path], "Predicting")
+    yield _lines(path, read(carriage_return=" "), numbers)
 
 
 def _lines(
@@ -241,8 +243,7 @@ def _lines(
 ) -> Iterator[tuple[str, str]]:
     """Yields FILE:LINE and line, except blank ones."""
     for text, number in zip(block, numbers, strict=False):
-        if number == 1:
-            text = text.removeprefix("\ufeff")
+        text = text.removeprefix("\ufeff")  # Joined files may have several.
         if text.strip():
             yield f"{name}:{number}", text
 
@@ -260,7 +261,8 @@ def _arrived_lines(stream: BinaryIO) -> Iterator[list[str]]:
 
 def _decode(line: bytes) -> str:
     # Bytes that are not UTF-8 become surrogates, which `_decode_line` reports.
-    return line.decode("utf-8", "surrogateescape").replace("\r", "")
+    text = line.decode("utf-8", "surrogateescape")
+    return text.rstrip("\r").replace("\r", " ")
 
 
 def _to_csv(

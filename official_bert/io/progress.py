@@ -63,15 +63,17 @@ def read_lines(
     names: Sequence[str],
     description: str,
     convert: Callable[[Iterator[str]], Iterator[str]] = iter,
+    **others: Any,
 ) -> Iterator[str]:
     """Yields the lines of several text files, with a progress bar of bytes.
 
-    `convert` changes the lines of each file.
+    `convert` changes the lines of each file. `others` are arguments of
+    `files.read_lines`.
     """
     total = sum(map(files.size, names))
     with bar(
         description=description, total=total, unit="B", unit_scale=True
     ) as bytes_bar:
         for name in names:
-            lines = files.read_lines(name, on_bytes=bytes_bar.update)
+            lines = files.read_lines(name, bytes_bar.update, **others)
             yield from convert(lines)

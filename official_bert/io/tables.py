@@ -6,6 +6,7 @@ are ignored.
 
 import csv
 import itertools
+import math
 import re
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,6 +26,12 @@ FORMATS = ("tsv", "csv", "xlsx", *OBJECTS)
 # Lines of text, the cells of a column `text`: for sentence embeddings and
 # unlabeled texts.
 LINES = "txt"
+
+# Limits of what is read again to describe texts.
+_NUM_FIRST, _MAX_FILES, _MAX_CHARACTERS = 2048, 32, 1000
+
+# Lines of prose hardly ever begin like lines of HTML, XML or JSON.
+_MAX_SHARE_MARKED = 0.01
 
 _DOUBLE_QUOTES = (
     'A cell that starts with a quote (") must end with one, and quotes inside '
@@ -51,12 +58,33 @@ def is_lines(path: str) -> bool:
     return path.lower().removesuffix(".gz").endswith(f".{LINES}")
 
 
-def warn_of_lines(paths: Iterable[str]) -> None:
-    """Warns if lines of text are read from files with names of tables."""
+def first_lines(paths: Sequence[str]) -> list[str]:
+    """Returns the starts of a few lines of each text file, except of pipes.
+
+    Raises `InputError` like `files.numbered_lines`.
+    """
+    number = math.ceil(_NUM_FIRST / len(paths))
+    return [
+        line[:_MAX_CHARACTERS]
+        for path in filter(files.can_reread, paths[:_MAX_FILES])
+        for _, line in itertools.islice(files.numbered_lines(path), number)
+    ]
+
+
+def warn_of_lines(paths: Sequence[str]) -> None:
+    """Warns if lines of text are read from files of another format."""
     for path in filter(format_of, paths):
         logging.warning(
             f"{path} is not read as a table: each line, including a header, is "
             "a text"
+        )
+    lines = first_lines(paths)
+    num_marked = sum(line.lstrip().startswith(("<", "{")) for line in lines)
+    if num_marked > _MAX_SHARE_MARKED * len(lines):
+        logging.warning(
+            f"{num_marked} of the first {len(lines):,} lines begin with < or "
+            "{, like HTML, XML or JSON, which is read as text, too. Extract "
+            "the text before"
         )
 
 

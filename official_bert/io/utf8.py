@@ -23,7 +23,7 @@ _NOT_TEXT = {
 def _iconv(path: str, encoding: str = "ENCODING") -> str:
     """Returns the command that converts a file to UTF-8."""
     command, file = f"iconv -f {encoding} -t UTF-8", shlex.quote(path)
-    if path.endswith(".gz"):
+    if path.lower().endswith(".gz"):
         return f"`zcat {file} | {command} > NEW`"
     return f"`{command} {file} > NEW{os.path.splitext(path)[1]}`"
 
@@ -59,7 +59,7 @@ def decode(
     Only the whole content keeps every `\r`: TensorFlow drops them from the
     lines of remote files. For `on_bytes` and errors see `files.read_lines`.
     """
-    is_packed = path.endswith(".gz")
+    is_packed = path.lower().endswith(".gz")
     file = gzip.GzipFile(fileobj=stored) if is_packed else stored
     number = position = 0
     try:

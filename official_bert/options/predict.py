@@ -84,7 +84,7 @@ class Predict(AnswerOptions, heading="Model"):
             return "text"
         if self.input_format != "auto":
             return self.input_format
-        name = self.input_file.removesuffix(".gz")
+        name = self.input_file.lower().removesuffix(".gz")
         if name.endswith((".conll", ".conllu")):
             return "conll"
         return tables.format_of(self.input_file) or "text"

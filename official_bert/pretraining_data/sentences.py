@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -11,7 +10,7 @@ import numpy as np
 from absl import logging
 
 from official_bert.errors import InputError, listed
-from official_bert.io import files, progress
+from official_bert.io import progress, tables
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import corpus
 from official_bert.pretraining_data.corpus import Corpus
@@ -39,14 +38,8 @@ CANNOT_SPLIT = (
     "sentence per line, and omit --split_sentences"
 )
 
-# Lines of prose hardly ever begin like lines of HTML, XML or JSON.
-_MAX_SHARE_MARKED = 0.01
-
 # Chinese words have two characters on average, sentences about twenty.
 _MAX_MEAN_WORD_LENGTH = 6
-
-# Limits of what is read again to describe the text.
-_MAX_FILES, _MAX_CHARACTERS = 32, 1000
 
 
 def read_lines(
@@ -160,7 +153,7 @@ def report(summary: Summary, names: Sequence[str], job: Job) -> None:
         f"Read {num_documents} documents, {summary.num_sentences} sentences, "
         f"{summary.num_tokens} tokens"
     )
-    _check_tokens(summary, _first_lines(names), job)
+    _check_tokens(summary, tables.first_lines(names), job)
     mean_length = summary.num_tokens / summary.num_sentences
     if num_documents == 1 and options.nsp == "next":
         problem = "there is only one document, so all segments B come from it"
@@ -189,26 +182,9 @@ def report(summary: Summary, names: Sequence[str], job: Job) -> None:
     logging.warning(f"Check the documents: {problem}. {advice}")
 
 
-def _first_lines(names: Sequence[str]) -> list[str]:
-    """Returns the starts of a few lines of each file that can be read again."""
-    number = math.ceil(_NUM_FIRST / len(names))
-    return [
-        line[:_MAX_CHARACTERS]
-        for name in filter(files.can_reread, names[:_MAX_FILES])
-        for line in itertools.islice(files.read_lines(name), number)
-    ]
-
-
 def _check_tokens(summary: Summary, lines: list[str], job: Job) -> None:
     """Warns if the tokenizer or the masking of words does not suit the text."""
     options, tokenizer = job.options, job.tokenizer
-    num_marked = sum(line.lstrip().startswith(("<", "{")) for line in lines)
-    if num_marked > _MAX_SHARE_MARKED * len(lines):
-        logging.warning(
-            f"{num_marked} of the first {len(lines):,} lines begin with < or "
-            "{, like HTML, XML or JSON, which is read as text, too. Extract "
-            "the text before"
-        )
     num_characters = sum(map(len, lines))
     if tokenizer.settings.strips_accents:
         warn_of_removed_signs(sum(map(count_signs, lines)), num_characters)

@@ -125,6 +125,12 @@ def test_lines_of_a_table_are_texts_with_a_warning(directory, caplog):
     assert "text.csv is not read as a table" in caplog.text
 
 
+def test_markup_is_a_warning(directory, caplog):
+    (directory / "text.txt").write_text("<p>\nA cat, a dog, a cat.\n</p>\n")
+    build(vocab_size=200)
+    assert "2 of the first 3 lines begin with < or {" in caplog.text
+
+
 def test_globs_and_gzip_give_the_same_vocabulary(directory):
     expected = build()
     lines = TEXT.splitlines(keepends=True)
@@ -147,6 +153,7 @@ def test_vocabulary_does_not_depend_on_the_hash_seed(directory):
         (b"", "--input_file=text.txt"),
         (b"\n \n\x00", "--input_file=text.txt"),
         (b"fine\nbad \xff\n", r"text\.txt:2: text must be UTF-8"),
+        (b"Two.\rLines.", r"text\.txt:1: .* only carriage returns"),
     ],
 )
 def test_unusable_text_is_an_error_and_keeps_the_file(directory, text, message):

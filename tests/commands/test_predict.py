@@ -28,16 +28,16 @@ OBJECT = {"text_a": "Käse", "id": 7, "label": "?"}
     [
         (
             "a.txt",
-            "\ufeffgood cat\r\n\n \nbad\tdog\nsun",
-            ["good cat", "bad\tdog", "sun"],
+            "\ufeffgood cat\r\n\n \nbad\tdog\n\ufeffsun\rrain",
+            ["good cat", "bad\tdog", "sun rain"],
             {"chunk_size": 2},
         ),
         ("a.tsv", "good cat\nred sun ?\tit is rain\nwhat\t\ndog\n", PAIRS, {}),
-        ("a.tsv.gz", "cat\tdog\n", [["cat", "dog"]], {}),
+        ("A.TSV.GZ", "cat\tdog\n", [["cat", "dog"]], {}),
         (
             "-",
-            "cat\tis dog\r\nsun",
-            [["cat", "is dog"], "sun"],
+            "cat\tis dog\r\nsun\rrain",
+            [["cat", "is dog"], "sun rain"],
             {"input_format": "tsv"},
         ),
         ("a.jsonl", "\n".join(map(json.dumps, PAIRS)), PAIRS, {}),
@@ -53,7 +53,7 @@ def test_input_format_follows_from_the_file_name_or_the_flag(
     tuned, ask, name, text, items, options
 ):
     data = text.encode()
-    data = gzip.compress(data) if name.endswith(".gz") else data
+    data = gzip.compress(data) if name.endswith(".GZ") else data
     check(ask(data, name, model_dir=tuned, **options), items, tuned)
 
 
