@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from official_bert.errors import InputError
-from official_bert.io import files, json_files
+from official_bert.io import files, json_files, tables
 
 
 class RunRecord(NamedTuple):
@@ -54,8 +54,21 @@ class RunRecord(NamedTuple):
         for name, now in fingerprints_of(recorded).items():
             before = self.fingerprints[name]
             pairs = itertools.zip_longest(before, now, fillvalue="none")
-            changes += [f"{name}: {a}, now {b}" for a, b in pairs if a != b]
+            changes += [
+                f"{name}: {a}, now {b}"
+                for a, b in pairs
+                if data_of(a) != data_of(b)
+            ]
         return changes
+
+
+def data_of(fingerprint: str) -> tuple[str, str]:
+    """Returns the part that stays the same if a file is renamed or copied.
+
+    Its format is in the name.
+    """
+    name, _, content = fingerprint.rpartition(": ")
+    return tables.format_of(name), content
 
 
 def fingerprints_of(paths: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:

@@ -74,8 +74,8 @@ class ChoiceColumns(NamedTuple):
             if not isinstance(text, str):
                 raise InputError(
                     f"{where}: choices and {self.context!r} or "
-                    f"{self.question!r} must be texts. "
-                    f"Received: {quoted(text)}."
+                    f"{self.question!r} must be texts. Received: "
+                    f"{'none' if text is None else quoted(text)}."
                 )
         texts = [choice.strip() for choice in choices]
         return ChoiceExample(where, str(context), texts, None, question)

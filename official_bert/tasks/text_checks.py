@@ -12,6 +12,7 @@ from absl import logging
 from official_bert.errors import InputError, listed, quoted
 from official_bert.io import files
 from official_bert.io.rows import Row, to_number
+from official_bert.runs.record import data_of
 from official_bert.tasks.own_data import OwnData
 from official_bert.tasks.own_labels import names_of
 from official_bert.tasks.text import key_of
@@ -231,7 +232,7 @@ def warn_of_training_texts(
         record = data.options.run_directory.record
         trained_on = record.fingerprints.get("training data", [])
         for path in data.paths(split):
-            if files.fingerprint(path) in trained_on:
+            if data_of(files.fingerprint(path)) in map(data_of, trained_on):
                 logging.warning(
                     f"{path} is the training data, so the metrics "
                     "overestimate the model"

@@ -189,6 +189,12 @@ def test_unsupported_modules_and_damaged_or_pickled_layers_are_errors(model):
     with pytest.raises(InputError, match=r"Dense .* complete safetensors file"):
         Embedder.from_pretrained(model)
     dense.write_bytes(complete)
+    pooling = model / "1_Pooling" / "config.json"
+    before = pooling.read_text()
+    pooling.write_text("{}")
+    with pytest.raises(InputError, match="`pooling_mode`"):
+        Embedder.from_pretrained(model)
+    pooling.write_text(before)
     dense.rename(dense.with_name("pytorch_model.bin"))
     with pytest.raises(InputError, match=r"pytorch_model\.bin is never opened"):
         Embedder.from_pretrained(model)

@@ -143,6 +143,7 @@ def test_evaluating_on_the_training_file_is_a_warning(tmp_path, caplog):
     path = tmp_path / "a.csv"
     path.write_text(table(*REVIEWS))
     fingerprints = {"training data": [files.fingerprint(str(path))]}
+    path = path.rename(tmp_path / "b.csv")
     record = {"fingerprints": fingerprints}
     write_json(tmp_path / "out" / "train_options.json", record)
     flags = (f"--train_file={path}", f"--dev_file={path}", "--nodo_train")

@@ -16,7 +16,7 @@ from official_bert.commands import run_classifier
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
 from official_bert.runs.directory import RunDirectory
-from official_bert.runs.record import RunRecord
+from official_bert.runs.record import RunRecord, fingerprints_of
 from official_bert.tasks import glue
 from official_bert.training import evaluate, resuming
 
@@ -152,6 +152,16 @@ def test_changed_hugging_face_weights_are_detected(tmp_path):
     record = RunRecord(None, {}, {"initial weights": [old]})
     [change] = record.changed_files(resuming.compared_files(options, {}))
     assert change.startswith(f"initial weights: {old}, now {old}, SHA-256 ")
+
+
+def test_renamed_data_of_the_same_format_are_unchanged(tmp_path):
+    for name in ("a.csv", "b.csv", "a.tsv"):
+        (tmp_path / name).write_text("text,label\n")
+    data = {"training data": [str(tmp_path / "a.csv")]}
+    record = RunRecord(None, {}, fingerprints_of(data))
+    for name, is_changed in (("b.csv", False), ("a.tsv", True)):
+        renamed = {"training data": [str(tmp_path / name)]}
+        assert bool(record.changed_files(renamed)) == is_changed
 
 
 def test_finished_run_with_moved_files_is_unchanged(folder):

@@ -156,7 +156,8 @@ def _read_pooling(settings: JsonObject) -> tuple[str, ...]:
     names = content.get("pooling_mode")
     if names is None:
         keys = _POOLING_KEYS.items()
-        names = [name for name, key in keys if content.get(key)] or ["mean"]
+        names = [name for name, key in keys if content.get(key)]
+        names = names or ("mean" if content else None)
     if not isinstance(names, list) or not names:
         names = [names]
     if any(name not in list(_POOLING_KEYS) for name in names):
