@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 from official_bert.errors import InputError, short_reason
@@ -401,6 +401,16 @@ def write_text(path: str, text: str) -> None:
         file.write(text.encode("utf-8"))
         file.flush()
         sync(file.name)
+
+
+def write_texts(directory: str, texts: Mapping[str, str]) -> None:
+    """Writes files, {name: text}; removes those whose text is ""."""
+    for name, text in texts.items():
+        path = os.path.join(directory, name)
+        if text:
+            write_text(path, text)
+        elif exists(path):
+            remove(path)
 
 
 @contextlib.contextmanager

@@ -70,11 +70,7 @@ class SelfAttention(layers.ConfiguredLayer):
             layer.build(from_tensor_shape)
 
     def call(
-        self,
-        from_tensor: Any,
-        to_tensor: Any,
-        bias: Any,
-        unpadding: Any = None,
+        self, from_tensor: Any, to_tensor: Any, bias: Any, unpadding: Any = None
     ) -> tuple[Any, Any]:
         # Scaling the queries takes D / T of the time of scaling the scores.
         query = self.query(from_tensor) * (1.0 / math.sqrt(self.head_size))

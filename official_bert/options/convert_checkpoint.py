@@ -69,12 +69,12 @@ class ConvertCheckpoint(TokenizerOptions, heading="Model"):
     add_tokens: str | None = checks.optional_file(
         "A file of new words and markers such as [E1], one per line, to add to "
         "the vocabulary. Their weights are the means over the tokens into "
-        "which they were split before.",
+        "which they were split before."
     )
     repeat_positions: int = flags.non_negative(
         "For a model that was trained on at most N tokens: replace the "
         "position embeddings after the first N with copies of the first N. 0: "
-        "keep them. TF1 input needs --to=huggingface.",
+        "keep them. TF1 input needs --to=huggingface."
     )
     average_checkpoints: int = flags.non_negative(
         "A run directory: the mean of the weights of its newest N checkpoints. "

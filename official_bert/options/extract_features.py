@@ -168,7 +168,7 @@ class ExtractFeatures(
         if is_table and self.output_format == "auto":
             logging.warning(
                 f"{self.output_file} will contain JSON lines. For other "
-                "formats, use .npy or .tfrecord",
+                "formats, use .npy or .tfrecord"
             )
         tables.warn_of_lines([self.input_file])
         # The file is read twice: first to count its lines.

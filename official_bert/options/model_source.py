@@ -50,7 +50,7 @@ class TokenizerOptions(flags.Options, heading="Model", common=False):
     )
     never_split: str = flags.text(
         "Tokens of the vocabulary to keep whole wherever they occur in a text, "
-        "comma-separated, such as [E1],[/E1].",
+        "comma-separated, such as [E1],[/E1]."
     )
 
 

@@ -71,6 +71,7 @@ class TrainingOptions(
 
     # Values in the commands that lack these flags.
     nsp = bert_hub_module_handle = ""
+    early_stopping = 0
 
     bert_config_file: str = flags.path_option(
         "The model's bert_config.json.", implied_by="model", heading="Model"
@@ -136,7 +137,7 @@ class TrainingOptions(
     )
     adam_bias_correction: bool = flags.switch(
         "Correct the bias of AdamW's moments in the first steps, which the "
-        "original implementation does not do.",
+        "original implementation does not do."
     )
     lr_schedule: str = flags.choice(
         "The learning rate after the warm-up.", "linear|cosine|constant"

@@ -175,8 +175,7 @@ def measure(
 
 
 def make_plan(
-    measured: tuple[int, Iterable[tuple[BlockKey, Summary | str]]],
-    job: Job,
+    measured: tuple[int, Iterable[tuple[BlockKey, Summary | str]]], job: Job
 ) -> Iterator[tuple[BlockKey, Place]]:
     """Yields the place of each block; writes the sum of sizes to a file."""
     keys, results = zip(*sorted(measured[1]), strict=True)

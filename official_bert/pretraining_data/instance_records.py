@@ -206,9 +206,7 @@ def _with_masking(
 
 
 def write(
-    batches: Iterable[EncodedRecords],
-    job: Job,
-    text: sentences.Summary,
+    batches: Iterable[EncodedRecords], job: Job, text: sentences.Summary
 ) -> None:
     """Writes all output files, or none if an error occurs."""
     names = job.options.output_files()

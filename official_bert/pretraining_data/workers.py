@@ -80,9 +80,7 @@ class Workers:
                 process.join()
 
     def map(
-        self,
-        function: Callable[[Job, _Item], _Result],
-        items: Iterable[_Item],
+        self, function: Callable[[Job, _Item], _Result], items: Iterable[_Item]
     ) -> Iterator[_Result]:
         """Yields `function(job, item)` for each item, in order.
 

@@ -101,11 +101,11 @@ class DataSet(abc.ABC):
 
     def predictions_file(
         self, split: str, examples: Examples, predictions: Sequence[Any]
-    ) -> tuple[str, str]:
-        """Returns the name and the content of a table of predictions."""
+    ) -> dict[str, str]:
+        """Returns {name: text} of a table of predictions."""
         ids = [example.guid for example in examples]
         table = predictions_table(ids, predictions)
-        return file_names.predictions(split, "tsv"), table
+        return {file_names.predictions(split, "tsv"): table}
 
 
 def shuffle_examples(examples: Examples) -> list[Any]:

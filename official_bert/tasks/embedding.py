@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, NamedTuple
@@ -12,7 +11,6 @@ import numpy as np
 from official_bert.errors import InputError
 from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
-from official_bert.io import files
 from official_bert.io.json_files import Size
 from official_bert.metrics import ranking, regression
 from official_bert.runs import file_names
@@ -239,15 +237,14 @@ class EmbeddingTask(task.Task):
         for pair in pairs:
             yield [*pair.texts[:2], *wrong[key_of(pair.texts[0])]]
 
-    def write_predictions(
-        self, directory: str, split: str, examples: Examples, answers: Any
-    ) -> None:
-        """Writes the cosine of each pair, also with its id."""
+    def prediction_files(
+        self, split: str, examples: Examples, answers: Any
+    ) -> dict[str, str]:
+        """Returns files with the cosine of each pair, one also with its id."""
         cosines = _cosines([normalize(vectors) for vectors in answers])
         lines = "".join(f"{cosine}\n" for cosine in cosines)
         table = self.data.predictions_file(split, examples, cosines)
-        for name, text in ((file_names.scores(split), lines), table):
-            files.write_text(os.path.join(directory, name), text)
+        return {file_names.scores(split): lines} | table
 
     def parse(self, value: Any, where: str) -> EmbeddingExample:
         """Makes an example from a text, or from an object with `text`."""

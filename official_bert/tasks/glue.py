@@ -235,7 +235,7 @@ class GlueData(DataSet):
 
     def predictions_file(
         self, split: str, examples: Sequence[Any], predictions: Sequence[Any]
-    ) -> tuple[str, str]:
+    ) -> dict[str, str]:
         """Returns the file to submit. Scores of STS-B are clipped to 0 to 5."""
         if not self.row.labels:
             predictions = [
@@ -247,5 +247,4 @@ class GlueData(DataSet):
         name = self.row.submission
         if split == "test_mismatched":
             name = "MNLI-mm"
-        table = predictions_table(ids, predictions, "index")
-        return f"{name}.tsv", table
+        return {f"{name}.tsv": predictions_table(ids, predictions, "index")}

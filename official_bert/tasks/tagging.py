@@ -17,7 +17,6 @@ import bisect
 import dataclasses
 import functools
 import itertools
-import os
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -336,15 +335,14 @@ class TaggingTask(task.Task):
         ]
         return self.metrics(examples, [Tags(tags, []) for tags in answers])
 
-    def write_predictions(
-        self, directory: str, split: str, examples: Examples, answers: Any
-    ) -> None:
-        """Writes `test_predictions.txt`: the data and a column of answers."""
+    def prediction_files(
+        self, split: str, examples: Examples, answers: Any
+    ) -> dict[str, str]:
+        """Returns `test_predictions.txt`: the data and a column of answers."""
         tags = [answer.tags for answer in answers]
         name, *_ = split.split("_")  # Without the variant.
         text = self.data.predictions_text(name, examples, tags)
-        path = os.path.join(directory, file_names.predictions(split, "txt"))
-        files.write_text(path, text)
+        return {file_names.predictions(split, "txt"): text}
 
     def with_answer_options(self, options: AnswerOptions) -> "TaggingTask":
         column = options.text_a_column or self.text_column

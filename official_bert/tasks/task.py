@@ -8,7 +8,6 @@ set, names the head of the model, and decodes its logits into answers.
 import abc
 import dataclasses
 import functools
-import os
 import typing
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -18,7 +17,7 @@ import numpy as np
 from official_bert.inputs import padding
 from official_bert.inputs.padding import Unpadded
 from official_bert.inputs.schemas import Feature, Schema
-from official_bert.io import files, json_files
+from official_bert.io import json_files
 from official_bert.options import AnswerOptions, Predict, flags
 from official_bert.runs import file_names
 from official_bert.sources import task_file
@@ -326,20 +325,19 @@ class Task(abc.ABC):
         """Describes an input line of `predict.py`; starts with a comma."""
         return ""
 
-    def write_predictions(
-        self, directory: str, split: str, examples: Examples, answers: Any
-    ) -> None:
-        """Writes a line of scores per answer, and `DataSet.predictions_file`.
+    def prediction_files(
+        self, split: str, examples: Examples, answers: Any
+    ) -> dict[str, str]:
+        """Returns {name: text} of the files to write; "" if there is no file.
 
+        These are a line of scores per answer, and `DataSet.predictions_file`.
         `split` gives the names of the files, and may end with their variant.
-        Tagging and SQuAD override this, and write other files.
+        Tagging and SQuAD override this, and have other files.
         """
         lines = ("\t".join(map(str, scores)) + "\n" for scores in answers)
-        scores_file = file_names.scores(split), "".join(lines)
         predictions = self.predictions(answers)
         table = self.data.predictions_file(split, examples, predictions)
-        for name, text in (scores_file, table):
-            files.write_text(os.path.join(directory, name), text)
+        return {file_names.scores(split): "".join(lines)} | table
 
     def with_tokenizer(self, tokenizer: Tokenizer) -> "Task":
         """Returns the task for predicting with a model's tokenizer."""

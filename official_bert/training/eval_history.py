@@ -25,10 +25,6 @@ class EvaluatedRun(Protocol):
     def main_metric(self) -> str:
         """The metric that decides which evaluation is the best."""
 
-    @property
-    def patience(self) -> int:
-        """`--early_stopping`; 0: training does not stop early."""
-
     def measure(self, step: int) -> dict[str, Any]:
         """Evaluates the weights after a step.
 
@@ -102,12 +98,12 @@ class EvalHistory:
         logging.info(f"Step {step}: {', '.join(shown)}")
 
     def stops_early(self, step: int) -> bool:
-        """Whether no evaluation was better in the last `patience` ones."""
+        """Whether no evaluation was better in the last `early_stopping`."""
         metric = self._run.main_metric
         scores = [score(entry, metric) for entry in self._history]
         best = scores.index(max(scores)) if scores else -1
         num_since_best = len(scores) - 1 - best
-        stops = 0 < self._run.patience <= num_since_best
+        stops = 0 < self._run.options.early_stopping <= num_since_best
         if stops and step < self._num_steps:
             best_step = self._history[best]["global_step"]
             logging.info(

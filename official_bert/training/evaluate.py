@@ -37,7 +37,8 @@ def evaluate(
     results = losses | _metrics(run, "dev", examples, answers)
     if record_dir:
         if run.options.fold:
-            task.write_predictions(record_dir, split, examples, answers)
+            texts = task.prediction_files(split, examples, answers)
+            files.write_texts(record_dir, texts)
         task, answers, metrics = _calibrate(run, examples, answers)
         results |= metrics
         wrong = task.wrong_answers(examples, answers)
@@ -141,14 +142,12 @@ def predict(run: "FinetuningRun") -> None:
         task, answers, calibrated = _calibrated(run, examples, answers)
         metrics |= calibrated
         named = split + variant
-        task.write_predictions(run.directory, named, examples, answers)
+        texts = task.prediction_files(named, examples, answers)
         results_name = named.replace("test", file_names.PREDICT_RESULTS, 1)
+        results = json_files.to_text(metrics) if metrics else ""
         for name in run.task.data.results_names(results_name):
-            path = os.path.join(run.directory, f"{name}.json")
-            if metrics:
-                json_files.write(path, metrics)
-            elif files.exists(path):  # From an earlier run, on labeled data.
-                files.remove(path)
+            texts[f"{name}.json"] = results
+        files.write_texts(run.directory, texts)
         if metrics:
             _print_metrics(run, split, metrics)
 

@@ -19,10 +19,7 @@ from official_bert.modeling.finetuning_models import build_model
 from official_bert.modeling.losses import EMBEDDING_LOSSES, Distillation
 from official_bert.optimization import layerwise
 from official_bert.optimization.schedules import LinearWarmupDecay
-from official_bert.options import (
-    FinetuningOptions,
-    RunClassifierWithTfhub,
-)
+from official_bert.options import FinetuningOptions, RunClassifierWithTfhub
 from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
 from official_bert.sources import checkpoint_paths, task_file
@@ -75,11 +72,6 @@ class FinetuningRun:
     def main_metric(self) -> str:
         """The metric that decides which evaluation is the best."""
         return self.task.main_metric
-
-    @property
-    def patience(self) -> int:
-        """`--early_stopping`."""
-        return self.options.early_stopping
 
     @functools.cached_property
     def forwards(self) -> dict[str, Forward]:

@@ -136,7 +136,7 @@ def _is_finished(
 
 
 def _warn_of_few_evaluations(run: TrainingRun, num_steps: int) -> None:
-    every = run.options.eval_every
+    every, patience = run.options.eval_every, run.options.early_stopping
     if not every:
         return
     num_evaluations = math.ceil(num_steps / every)
@@ -145,9 +145,9 @@ def _warn_of_few_evaluations(run: TrainingRun, num_steps: int) -> None:
             f"With --eval_every={every} and {num_steps} training steps, there "
             "is a single evaluation, at the end"
         )
-    elif num_evaluations <= run.patience + 1:
+    elif num_evaluations <= patience + 1:
         logging.warning(
-            f"--early_stopping={run.patience} has no effect: {num_steps} "
+            f"--early_stopping={patience} has no effect: {num_steps} "
             f"training steps have only {num_evaluations} evaluations. Lower "
             "--eval_every"
         )

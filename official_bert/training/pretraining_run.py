@@ -64,7 +64,6 @@ class PretrainingRun:
     resumed: str | None
 
     keeps_best = False
-    patience = 0
 
     @property
     def main_metric(self) -> str:

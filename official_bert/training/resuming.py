@@ -216,8 +216,7 @@ def write_run_files(
         RunRecord(options.command, values, fingerprints_of(paths), num_steps)
     )
     texts = {**model_texts, **_tokenizer_texts(options)}
-    for name, text in texts.items():
-        files.write_text(directory.file(name), text)
+    files.write_texts(directory.path, texts)
 
 
 def _require_no_inputs(options: TrainingOptions, paths: list[str]) -> None:

@@ -119,11 +119,10 @@ def test_short_rows_of_qqp_are_skipped_but_keep_their_ids(tmp_path):
     task = make("QQP", tmp_path)
     examples = task.data.read("test")
     answers = np.array([[0.9, 0.1], [0.2, 0.8]])
-    task.write_predictions(str(tmp_path), "test", examples, answers)
-    text = (tmp_path / "QQP.tsv").read_text()
-    assert text == "index\tprediction\n0\t0\n2\t1\n"
-    results = (tmp_path / "test_results.tsv").read_text()
-    assert results == "0.9\t0.1\n0.2\t0.8\n"
+    assert task.prediction_files("test", examples, answers) == {
+        "QQP.tsv": "index\tprediction\n0\t0\n2\t1\n",
+        "test_results.tsv": "0.9\t0.1\n0.2\t0.8\n",
+    }
 
 
 def test_mismatched_sets_of_mnli_are_read_if_present(tmp_path):
@@ -165,13 +164,11 @@ NUMBERS = "index\tprediction\n0\t0.000\n1\t2.718\n2\t5.000\n"
         ),
     ],
 )
-def test_predictions_are_written_for_submission(
-    tmp_path, name, split, answers, expected
-):
+def test_predictions_can_be_submitted(tmp_path, name, split, answers, expected):
     examples = [TextExample(f"test-{i}", "x") for i in range(len(answers))]
     task = make(name, tmp_path)
-    task.write_predictions(str(tmp_path), split, examples, answers)
-    assert {p.stem: p.read_text() for p in tmp_path.iterdir()} == expected
+    texts = task.prediction_files(split, examples, answers)
+    assert texts == {f"{stem}.tsv": text for stem, text in expected.items()}
 
 
 def test_submissions_have_the_names_of_the_sample_submission():
@@ -211,7 +208,8 @@ def test_published_files_have_all_their_examples(published, caplog, name):
         labels = {example.label for example in examples}
         if split == "test":
             predictions = [0.0 if name == "STS-B" else task.labels[0]] * count
-            _, text = task.data.predictions_file(split, examples, predictions)
+            texts = task.data.predictions_file(split, examples, predictions)
+            [text] = texts.values()
             ids = [line.split("\t")[0] for line in text.splitlines()[1:]]
             assert ids == [str(number) for number in range(count)]
         elif name == "STS-B":

@@ -13,11 +13,12 @@ from official_bert.training.eval_history import EvalHistory
 def make_history(directory, measure=None):
     options = types.SimpleNamespace(
         eval_every=1,
+        early_stopping=1,
         run_directory=RunDirectory(str(directory)),
         is_chief=True,
     )
     run = types.SimpleNamespace(
-        options=options, measure=measure, main_metric="accuracy", patience=1
+        options=options, measure=measure, main_metric="accuracy"
     )
     weights = {"a": tf.Variable(0.0), "global_step": tf.Variable(0)}
     return EvalHistory(run, first_step=0, num_steps=4, weights=weights)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any
 
@@ -238,17 +237,16 @@ class SquadTask(task.Task):
         no_answer = SquadAnswer("", [], null_odds=None)
         return self.metrics(examples, [no_answer] * len(examples))
 
-    def write_predictions(
-        self, directory: str, split: str, examples: Any, answers: Sequence[Any]
-    ) -> None:
-        """Writes the original's JSON files, without null odds in SQuAD 1.1."""
+    def prediction_files(
+        self, split: str, examples: Any, answers: Sequence[Any]
+    ) -> dict[str, str]:
+        """Returns the original's JSON files, without null odds in SQuAD 1.1."""
         columns = _by_question_id(examples, answers)[: len(file_names.ANSWERS)]
-        for name, content in zip(file_names.ANSWERS, columns, strict=True):
-            path = os.path.join(directory, name)
-            if content:
-                files.write_text(path, json.dumps(content, indent=4) + "\n")
-            elif files.exists(path):  # From an earlier run.
-                files.remove(path)
+        texts = [
+            json.dumps(content, indent=4) + "\n" if content else ""
+            for content in columns
+        ]
+        return dict(zip(file_names.ANSWERS, texts, strict=True))
 
     def with_answer_options(self, options: AnswerOptions) -> "SquadTask":
         decoding, threshold = self.decoding, options.null_score_diff_threshold

@@ -5,6 +5,7 @@ import pytest
 from support import binary_tables
 
 from official_bert.errors import InputError
+from official_bert.io import files
 from official_bert.options import Predict, RunSquad
 from official_bert.tasks.squad.decoding import DecodingOptions, SquadAnswer
 from official_bert.tasks.squad.task import SquadData, SquadTask
@@ -113,7 +114,8 @@ def test_prediction_files_replace_those_of_an_earlier_run(
     folder = tmp_path / "out"
     folder.mkdir()
     (folder / "null_odds.json").write_text("{}")
-    task.write_predictions(str(folder), "test", examples, answers)
+    texts = task.prediction_files("test", examples, answers)
+    files.write_texts(str(folder), texts)
     names = ["predictions.json", "nbest_predictions.json", "null_odds.json"]
     columns = zip(names, [*zip(*answers, strict=True)][:3], strict=True)
     assert {p.name: json.loads(p.read_text()) for p in folder.iterdir()} == {
