@@ -67,9 +67,9 @@ def load_finetuned(
         trained_models = _import_trained_models(model_files)
         return trained_models.load_finetuned(run_directory, model_files)
 
-    loaded, engine = _load(model_files, "finetuned", ["logits"], choice, load)
+    engine = _openvino(model_files, "finetuned", ["logits"], choice, load)
     if engine is None:
-        return loaded, None
+        return load(), None
     directory = engine.directory
     task, length = tasks.load(task_file.read(directory), directory)
     engine.require_shape(task.head.logits_shape)
@@ -92,10 +92,9 @@ def load_masked_lm(
         return _import_trained_models(model_files).load_masked_lm(model_files)
 
     outputs = ["masked_lm_logits"]
-    loaded, engine = _load(model_files, "masked_lm", outputs, choice, load)
+    engine = _openvino(model_files, "masked_lm", outputs, choice, load)
     if engine is None:
-        model, tokenizer = loaded
-        return model, tokenizer, None
+        return *load(), None
     tokenizer = model_files.tokenizer_for(model_files.config, (MASK,))
     return model_files, tokenizer, engine
 
@@ -127,10 +126,10 @@ def load_embedder(
         return trained_models.load_encoder(model_files, kept)
 
     outputs = list(map(openvino_engine.layer_name, layers))
-    loaded, engine = _load(model_files, "encoder", outputs, choice, load)
+    engine = _openvino(model_files, "encoder", outputs, choice, load)
     if engine:
         return engine, model_files.tokenizer_for(model_files.config, kept)
-    bert, tokenizer, _ = loaded
+    bert, tokenizer, _ = load()
 
     def run(batch: dict[str, Any]) -> list[Any]:
         vectors = bert(**batch).encoder_outputs
@@ -152,29 +151,29 @@ def _import_trained_models(model_files: ModelFiles) -> Any:
     return trained_models
 
 
-def _load(
+def _openvino(
     model_files: ModelFiles,
     kind: str,
     outputs: Sequence[str],
     choice: EngineOptions,
     load: Callable[[], Any],
-) -> tuple[Any, OpenVinoEngine | None]:
-    """Returns what `load` returns, for TensorFlow, or an engine of OpenVINO.
+) -> OpenVinoEngine | None:
+    """Returns an engine of OpenVINO; None to use TensorFlow.
 
-    `load` returns the Keras model, also to convert it, as in `trained_models`.
+    `load` returns the Keras model, to convert it, as in `trained_models`.
     Raises `InputError` if the choice does not fit the model.
     """
     directory = _find_export(model_files, kind, choice, load)
     if directory:
         precision = choice.precision.replace("auto", "float32")
         logging.info(f"Engine: OpenVINO, {precision}: {directory}")
-        return None, OpenVinoEngine(directory, outputs, choice.precision)
+        return OpenVinoEngine(directory, outputs, choice.precision)
     if choice.precision == "bfloat16":
         raise InputError(
             "--precision=bfloat16 needs OpenVINO. Add --engine=openvino."
         )
     logging.info("Engine: TensorFlow")
-    return load(), None
+    return None
 
 
 def _find_export(

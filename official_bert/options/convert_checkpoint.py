@@ -142,9 +142,9 @@ class ConvertCheckpoint(TokenizerOptions, heading="Model"):
                 advice = "To remove the optimizer state, add --strip_optimizer."
             message = f"must differ from the format of --input. {advice}"
             raise self.error("to", message)
-        for name in ("dtype", "model_card", "license"):
-            if self.is_set(name) and self.to != "huggingface":
-                raise self.error(name, "needs --to=huggingface. Omit it.")
+        if self.to != "huggingface":
+            names = ("dtype", "model_card", "license")
+            self.require_unset(names, "needs --to=huggingface. Omit it.")
         if self.bert_config_file and detected not in ("tf1", "model_garden"):
             message = "is only for TF1 and Model Garden checkpoints. Omit it."
             raise self.error("bert_config_file", message)

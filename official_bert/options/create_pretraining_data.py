@@ -7,7 +7,7 @@ from absl import logging
 
 from official_bert.io import files
 from official_bert.options import checks, flags
-from official_bert.options.model_source import NamedModel, TokenizerOptions
+from official_bert.options.model_source import CasedModel
 
 MAX_NGRAM = 10
 
@@ -15,19 +15,12 @@ MAX_NGRAM = 10
 MAX_SEQUENCES_PER_ROW = 16
 
 
-class CreatePretrainingData(TokenizerOptions, NamedModel, heading="Model"):
+class CreatePretrainingData(CasedModel, heading="Data"):
     """Options of `create_pretraining_data.py`."""
 
-    vocab_file: str = checks.file_option(
-        "The vocabulary of the model.", implied_by="model"
-    )
-    do_lower_case: bool = flags.option(
-        "Lower-case text and strip accents, for uncased models.", True
-    )
     input_file: str = flags.path_option(
         "Text files or glob patterns, comma-separated, also .gz: one sentence "
-        "per line, and blank lines between documents.",
-        heading="Data",
+        "per line, and blank lines between documents."
     )
     split_sentences: bool = flags.switch(
         "Split prose into sentences. Consecutive lines are joined. Blank lines "

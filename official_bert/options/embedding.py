@@ -87,18 +87,15 @@ class EmbeddingOptions(
     def _check(self) -> None:
         super()._check()
         if self.task_type != "embedding":
-            for name in self.names(tasks="embedding"):
-                if self.is_set(name):
-                    message = "needs --task_type=embedding. Add it."
-                    raise self.error(name, message)
+            names = self.names(tasks="embedding")
+            self.require_unset(names, "needs --task_type=embedding. Add it.")
             return
         is_searched = "corpus" in self.used_splits
         if self.do_train and self.corpus_file and not is_searched:
             message = "needs an evaluation. Add --dev_file."
             raise self.error("corpus_file", message)
-        for name in ("folds", "fold"):
-            if self.is_set(name):
-                raise self.error(name, "does not support embeddings. Omit it.")
+        message = "does not support embeddings. Omit it."
+        self.require_unset(("folds", "fold"), message)
         if self.is_tagging or not self.train_file:
             message = "needs your own texts: use --train_file, and omit "
             message += f"{self.flag('task_name')}."

@@ -8,9 +8,8 @@ from absl import logging
 from official_bert.io import files, tables
 from official_bert.options import checks, flags
 from official_bert.options.model_source import (
+    CasedModel,
     EngineOptions,
-    NamedModel,
-    TokenizerOptions,
     require_model_files,
 )
 from official_bert.sources import pretrained
@@ -19,9 +18,7 @@ from official_bert.sources.embedding_settings import EmbeddingSettings
 _FORMATS = {".npy": "npy", ".tfrecord": "tfrecord", ".tf_record": "tfrecord"}
 
 
-class ExtractFeatures(
-    TokenizerOptions, NamedModel, EngineOptions, heading="Data"
-):
+class ExtractFeatures(CasedModel, EngineOptions, heading="Data"):
     """Options of `extract_features.py`."""
 
     _has_default_model = True
@@ -33,14 +30,8 @@ class ExtractFeatures(
     bert_config_file: str = flags.path_option(
         "The model's bert_config.json.", implied_by="model", heading="Model"
     )
-    vocab_file: str = flags.path_option(
-        "The vocabulary of the model.", implied_by="model"
-    )
     init_checkpoint: str = flags.path_option(
         "TF1 checkpoint, such as DIR/bert_model.ckpt.", implied_by="model"
-    )
-    do_lower_case: bool = flags.option(
-        "Lower-case text and strip accents, for uncased models.", True
     )
     layers: str = flags.option(
         "The layers to write, comma-separated: 0 is the lowest, -1 the top. "

@@ -9,7 +9,7 @@ from absl import logging
 from official_bert.errors import InputError
 from official_bert.io import files, json_files
 from official_bert.options import checks, flags
-from official_bert.options.model_source import TokenizerOptions
+from official_bert.options.model_source import CasedModel, TokenizerOptions
 from official_bert.options.training import TrainingOptions
 from official_bert.runs import file_names
 from official_bert.sources import checkpoint_paths, pretrained, task_file
@@ -37,7 +37,7 @@ def _frozen_parts(value: str) -> str | None:
 
 
 class FinetuningOptions(
-    TokenizerOptions, TrainingOptions, heading="Training", common=False
+    CasedModel, TrainingOptions, heading="Training", common=False
 ):
     """Options of all fine-tuning commands."""
 
@@ -98,17 +98,10 @@ class FinetuningOptions(
         tasks="classification choices tags spans",
         inherited=False,
     )
-    vocab_file: str = checks.file_option(
-        "The vocabulary of the model.", implied_by="model", heading="Model"
-    )
-    do_lower_case: bool = flags.option(
-        "Lower-case text and strip accents, for uncased models.",
-        True,
-        common=True,
-    )
     freeze: str = flags.text(
         "Weights not to train, such as embeddings,0-5,7,pooler.",
         check=_frozen_parts,
+        heading="Model",
     )
     feature_layers: str = flags.choice(
         "Freeze BERT and train a BiLSTM on these outputs (table 7 of the "

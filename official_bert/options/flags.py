@@ -14,7 +14,7 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from official_bert.errors import InputError
@@ -338,6 +338,11 @@ class Options:
     def error(self, name: str, message: str) -> InputError:
         """Returns the error for an option: "--NAME=VALUE MESSAGE"."""
         return InputError(f"{self.flag(name)} {message}")
+
+    def require_unset(self, names: Iterable[str], message: str) -> None:
+        """Raises `InputError` for the first of some options that is set."""
+        for name in filter(self.is_set, names):
+            raise self.error(name, message)
 
     def require(self, name: str, check: Check) -> None:
         """Raises `InputError` if `check` finds a fault in an option's value."""

@@ -127,6 +127,19 @@ class NamedModel(flags.Options, heading="Model"):
             pretrained.download_weights(self.model, self.init_checkpoint)
 
 
+class CasedModel(TokenizerOptions, NamedModel, heading="Model", common=False):
+    """A model with a vocabulary and a casing, by default those of `--model`."""
+
+    vocab_file: str = checks.file_option(
+        "The vocabulary of the model.", implied_by="model"
+    )
+    do_lower_case: bool = flags.option(
+        "Lower-case text and strip accents, for uncased models.",
+        True,
+        common=True,
+    )
+
+
 class ModelOptions(TokenizerOptions, NamedModel, heading="Model", common=False):
     """A model given by `--model`, by its files, or by a run directory."""
 
@@ -207,10 +220,8 @@ class ModelOptions(TokenizerOptions, NamedModel, heading="Model", common=False):
             _require_pretrained(self.model_dir)
         else:
             require_finetuned(self.model_dir)
-            for name in ("do_lower_case", *TokenizerOptions.fields()):
-                if self.is_set(name):
-                    message = "needs a pre-trained model. Omit it."
-                    raise self.error(name, message)
+            names = ("do_lower_case", *TokenizerOptions.fields())
+            self.require_unset(names, "needs a pre-trained model. Omit it.")
 
 
 class EngineOptions(

@@ -135,10 +135,9 @@ class Predict(AnswerOptions, heading="Model"):
             )
             raise self.error("input_file", message)
         has_columns = self.reads_table or self.resolved_format == "jsonl"
-        for name in ("text_a_column", "has_header"):
-            if self.is_set(name) and not has_columns:
-                message = "needs a .tsv, .csv or .jsonl file as --input_file."
-                raise self.error(name, message)
+        if not has_columns:
+            message = "needs a .tsv, .csv or .jsonl file as --input_file."
+            self.require_unset(("text_a_column", "has_header"), message)
         needs_file = self.resolved_format in ("csv", "conll")
         if needs_file and self.input_file == "-":
             raise self.error("input_format", "needs --input_file. Add it.")

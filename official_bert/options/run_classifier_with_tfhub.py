@@ -62,7 +62,5 @@ class RunClassifierWithTfhub(RunClassifier, heading="Data", common=False):
 
     def _check_model(self) -> None:
         """Checks that a module supports the options; there are no files."""
-        for name in self.names(with_module=False):
-            if self.is_set(name):
-                message = "needs run_classifier.py: a module's graph is fixed."
-                raise self.error(name, message)
+        message = "needs run_classifier.py: a module's graph is fixed."
+        self.require_unset(self.names(with_module=False), message)

@@ -85,24 +85,20 @@ def _unknown(model: str) -> InputError:
 def _download_problem(error: Exception, revision: str, archive: str) -> str:
     from huggingface_hub import errors
 
-    if isinstance(error, errors.HFValidationError):
-        return (
-            "is neither a directory nor a valid name on the Hugging Face Hub: "
-            f"{first_line(error)}"
-        )
-    if isinstance(error, errors.RevisionNotFoundError):
-        return f"has no revision {revision}."
-    if isinstance(error, errors.GatedRepoError):
-        return (
-            "requires permission. Request access on the page of the model, "
-            "then log in with `hf auth login`."
-        )
-    if isinstance(error, errors.RepositoryNotFoundError):
-        return (
-            "is neither a directory nor a repository on the Hugging Face Hub. "
-            "Check the name; for a private repository, log in with `hf auth "
-            "login`."
-        )
+    # From special to general kinds of errors.
+    problems: dict[type[Exception], str] = {
+        errors.HFValidationError: "is neither a directory nor a valid name on "
+        f"the Hugging Face Hub: {first_line(error)}",
+        errors.RevisionNotFoundError: f"has no revision {revision}.",
+        errors.GatedRepoError: "requires permission. Request access on the "
+        "page of the model, then log in with `hf auth login`.",
+        errors.RepositoryNotFoundError: "is neither a directory nor a "
+        "repository on the Hugging Face Hub. Check the name; for a private "
+        "repository, log in with `hf auth login`.",
+    }
+    for kind, problem in problems.items():
+        if isinstance(error, kind):
+            return problem
     local = "pass a local directory"
     if archive:
         local = f"unpack {_ARCHIVES}{archive}.zip, and pass the directory"

@@ -147,9 +147,8 @@ def write(
     Nothing is written without a vocabulary.
     """
     if vocab is not None:
-        files.write_text(os.path.join(directory, file_names.VOCAB), vocab)
         config = config_text(vocab, settings, length)
-        files.write_text(os.path.join(directory, CONFIG), config)
+        files.write_texts(directory, {file_names.VOCAB: vocab, CONFIG: config})
 
 
 def config_text(

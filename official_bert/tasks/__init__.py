@@ -89,9 +89,9 @@ def _check_flags(task: Task, options: RunClassifier) -> None:
             supported = listed(field.metadata["tasks"].split())
             received = f"Received: {task.kind}, {task.head.loss}. Omit it."
             raise options.error(name, f"is for {supported}. {received}")
-    for name in ("weight_column", "group_column"):
-        if options.is_set(name) and not options.has_own_texts:
-            raise options.error(name, "is for your own texts. Omit it.")
+    if not options.has_own_texts:
+        names = ("weight_column", "group_column")
+        options.require_unset(names, "is for your own texts. Omit it.")
 
 
 def from_json(values: dict[str, Any]) -> Task:

@@ -142,14 +142,12 @@ class EmbeddingTask(task.Task):
     ) -> Iterator[task.ExampleFeature]:
         """Yields one feature per example, with a sequence per text."""
         texts = (text for example in examples for text in example.texts)
-        ids = tokenizer.tokenize_lines_to_ids(texts)
+        singles = itertools.chain.from_iterable((text, "") for text in texts)
+        rows = text_inputs.pair_features(tokenizer, singles, max_seq_length)
         low, high = self.score_range
         for number, example in enumerate(examples):
-            sequences = []
-            for text_ids in itertools.islice(ids, len(example.texts)):
-                cut = text_inputs.truncate(text_ids, (), max_seq_length)
-                features = text_inputs.text_features(*cut, tokenizer.vocab)
-                sequences.append(features)
+            own = itertools.islice(rows, len(example.texts))
+            sequences = [features for features, _ in own]
             row: dict[str, Any] = sequences[0]
             if self.num_texts > 1:
                 row = {k: [s[k] for s in sequences] for k in row}

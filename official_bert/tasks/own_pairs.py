@@ -31,9 +31,9 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> EmbeddingTask:
     `rows` are those of the first file in use, if it was read already.
     """
     data = OwnPairs((), options=options, first_rows=rows)
-    splits = [split for split in options.used_splits if split != "corpus"]
-    columns = {split: data.columns(split) for split in splits}
-    for split in {*splits} - {"train", "unlabeled"}:
+    columns = {s: data.columns(s) for s in options.used_splits if s != "corpus"}
+    evaluated = [split for split in ("dev", "test") if split in columns]
+    for split in evaluated:
         if columns[split].match is None:
             raise InputError(
                 f"{data.path('train' if options.holds_out else split)}: single "
@@ -45,17 +45,16 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> EmbeddingTask:
         loss = "symmetric_ranking"
     if options.do_train:
         data = data.with_training_file()
-    if options.do_train and options.teacher:
-        loss = "teacher"
-    elif options.do_train and columns["train"].match is None:
-        _require_dropout(options)
-    elif options.do_train and columns["train"].score:
-        if options.symmetric_loss:
+        if options.teacher:
+            loss = "teacher"
+        elif columns["train"].match is None:
+            _require_dropout(options)
+        elif column := columns["train"].score:
             message = "is for pairs without scores. Omit it."
-            raise options.error("symmetric_loss", message)
-        loss = options.score_loss
-        scores = [example.label for example in data.training]
-        _require_different(scores, columns["train"].score, data.path("train"))
+            options.require_unset(["symmetric_loss"], message)
+            loss = options.score_loss
+            scores = [example.label for example in data.training]
+            _require_different(scores, column, data.path("train"))
     settings = _settings(options)
     sizes = parse_sizes(options.matryoshka)
     if sizes and options.bert_config_file:
@@ -64,7 +63,6 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> EmbeddingTask:
         if max(sizes) >= size:
             message = f"must be below the size of the vectors, {size}."
             raise options.error("matryoshka", message)
-    evaluated = [split for split in ("dev", "test") if split in splits]
     has_scores = bool(evaluated and columns[evaluated[0]].score)
     _check_search(options, columns, sizes, has_scores=has_scores)
     if options.do_train:

@@ -113,15 +113,12 @@ def detect(options: _Options, rows: list[Row], split: str) -> _Options:
     )
     used = (*columns.texts, columns.score, options.id_column)
     unused = [name for name in _all_columns(rows) if name not in used]
-    parts = {
-        "texts": columns.texts,
-        "scores": (columns.score,) * bool(columns.score),
-        "not used": unused,
-    }
-    shown = [
-        f"{kind}: {listed(names)}" for kind, names in parts.items() if names
-    ]
-    logging.info(f"Columns of {rows[0].path}: {'; '.join(shown)}")
+    shown = f"texts: {listed(columns.texts)}"
+    if columns.score:
+        shown += f"; scores: {columns.score}"
+    if unused:
+        shown += f"; not used: {listed(unused)}"
+    logging.info(f"Columns of {rows[0].path}: {shown}")
     has_pairs = columns.match is not None and not columns.score
     _warn_of_unused(rows[:SAMPLE_SIZE], unused, may_have_scores=has_pairs)
     return options

@@ -3,7 +3,7 @@
 import collections
 import contextlib
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,36 +57,36 @@ def _warn_of_odd_cells(
 ) -> None:
     """Warns of missing texts and labels, and of damaged texts."""
     missing = "are empty, or look like missing values (NaN, NA, None, #REF!"
-    odd_texts = f"texts {missing})"
-    odd_labels = f"labels {missing}, -, ? or -1)"
-    odd_numbers = (
-        "labels look like missing values (99, -999), far from all others"
-    )
-    damaged = "texts have a wrong encoding (U+FFFD, Ã© for é, or b'...')"
-    escaped = r"texts have escaped characters (\", \n, \u00e9 or &amp;)"
+    num_texts = len(data.options.text_columns)  # Others may be empty.
     placeholders = {*filter(_is_missing, labels), *_placeholders(labels)}
     scores = [e.label for e in examples if isinstance(e.label, float)]
-    placeholder_numbers = _placeholder_numbers(scores)
-    guids_of: dict[str, list[str]] = collections.defaultdict(list)
-    num_texts = len(data.options.text_columns)  # Others may be empty.
-    for example in examples:
-        texts = [*filter(None, example.texts)]
-        has_all = all(example.texts[:num_texts])
-        if not has_all or any(map(_is_missing, texts)):
-            guids_of[odd_texts].append(example.guid)
-        if labels and placeholders.intersection(names_of(example.label)):
-            guids_of[odd_labels].append(example.guid)
-        if example.label in placeholder_numbers:
-            guids_of[odd_numbers].append(example.guid)
-        if any(map(_is_damaged, texts)):
-            guids_of[damaged].append(example.guid)
-        if any(map(_ESCAPED.search, texts)):
-            guids_of[escaped].append(example.guid)
-    for problem, guids in guids_of.items():
-        logging.warning(
-            f"{data.path('train')}: {len(guids)} of {len(examples)} {problem}: "
-            f"{data.places(guids, 'train')}. Correct or remove them"
-        )
+    numbers = _placeholder_numbers(scores)
+    # {problem: whether an example has it}.
+    checks: dict[str, Callable[[Any], object]] = {
+        f"texts {missing})": lambda e: (
+            not all(e.texts[:num_texts])
+            or any(map(_is_missing, filter(None, e.texts)))
+        ),
+        f"labels {missing}, -, ? or -1)": lambda e: (
+            placeholders and placeholders.intersection(names_of(e.label))
+        ),
+        "labels look like missing values (99, -999), far from all others": (
+            lambda e: e.label in numbers
+        ),
+        "texts have a wrong encoding (U+FFFD, Ã© for é, or b'...')": (
+            lambda e: any(map(_is_damaged, e.texts))
+        ),
+        r"texts have escaped characters (\", \n, \u00e9 or &amp;)": (
+            lambda e: any(map(_ESCAPED.search, e.texts))
+        ),
+    }
+    for problem, is_odd in checks.items():
+        if guids := [e.guid for e in examples if is_odd(e)]:
+            logging.warning(
+                f"{data.path('train')}: {len(guids)} of {len(examples)} "
+                f"{problem}: {data.places(guids, 'train')}. Correct or remove "
+                "them"
+            )
 
 
 def _is_missing(cell: str) -> bool:

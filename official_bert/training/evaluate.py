@@ -44,8 +44,7 @@ def evaluate(
         wrong = task.wrong_answers(examples, answers)
         if rows := task.data.wrong_rows(wrong, "probability"):
             name = file_names.DEV_ERRORS + _variant(run) + ".csv"
-            path = os.path.join(record_dir, name)
-            files.write_text(path, tables.to_csv(rows))
+            files.write_texts(record_dir, {name: tables.to_csv(rows)})
     predictions = task.predictions(answers)
     reporting.warn_of_one_class(split, task, predictions, examples)
     return results

@@ -32,7 +32,6 @@ _TEXTS = "sentence_bert_config.json"
 _MODEL = "config_sentence_transformers.json"
 _DENSE_WEIGHTS = "model.safetensors"
 _UNLIMITED = 10**9  # transformers stores 10**30.
-_TYPES = ("Transformer", "Pooling", "Dense", "Normalize")
 
 # {name of a pooling: its key in former releases}, in the order in which those
 # concatenate several.
@@ -59,8 +58,8 @@ def transformer_directory(directory: str) -> str:
     path = os.path.join(directory, MODULES)
     if not files.exists(path):
         return directory
-    folders = [path for kind, path in _modules(directory) if kind == _TYPES[0]]
-    return folders[0] if folders else directory
+    folders = (p for kind, p in _modules(directory) if kind == "Transformer")
+    return next(folders, directory)
 
 
 def read(checkpoint: str) -> EmbeddingSettings | None:
@@ -110,7 +109,7 @@ def input_files(checkpoint: str) -> list[str]:
         paths += [
             os.path.join(path, name)
             for kind, path in _modules(directory)
-            if kind != _TYPES[0]
+            if kind != "Transformer"
             for name in ("config.json", _DENSE_WEIGHTS)
         ]
     found = dict.fromkeys(filter(None, paths))
@@ -274,18 +273,9 @@ def write(
     settings: EmbeddingSettings, directory: str, hidden_size: int
 ) -> None:
     """Writes the files beside the weights of a model."""
-    modules: list[tuple[str, dict[str, Any]]] = [
-        ("Transformer", {}),
-        ("Pooling", _pooling_config(settings.pooling, hidden_size)),
-    ]
-    for layer in settings.dense:
-        module = "linear" if layer.activation == "Identity" else "activation"
-        name = f"torch.nn.modules.{module}.{layer.activation}"
-        sizes = {k: getattr(layer, k) for k in ("in_features", "out_features")}
-        bias = b'"linear.bias"' in layer.weights
-        modules.append(
-            ("Dense", {**sizes, "bias": bias, "activation_function": name})
-        )
+    pooling = _pooling_config(settings.pooling, hidden_size)
+    dense = [("Dense", _dense_config(layer)) for layer in settings.dense]
+    modules = [("Transformer", {}), ("Pooling", pooling), *dense]
     modules += [("Normalize", {})] * settings.normalize
     rows = []
     for number, (kind, content) in enumerate(modules):
@@ -319,6 +309,16 @@ def write(
     json_files.write(os.path.join(directory, _TEXTS), texts)
     json_files.write(os.path.join(directory, _MODEL), model)
     json_files.write(os.path.join(directory, MODULES), rows)
+
+
+def _dense_config(layer: Dense) -> dict[str, Any]:
+    module = "linear" if layer.activation == "Identity" else "activation"
+    return {
+        "in_features": layer.in_features,
+        "out_features": layer.out_features,
+        "bias": b'"linear.bias"' in layer.weights,
+        "activation_function": f"torch.nn.modules.{module}.{layer.activation}",
+    }
 
 
 def _pooling_config(pooling: Sequence[str], hidden_size: int) -> dict[str, Any]:
