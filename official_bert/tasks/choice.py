@@ -224,10 +224,7 @@ class ChoiceTask(task.Task):
         return list(probabilities.softmax(stacked))
 
     def outputs(
-        self,
-        features: task.RowFeatures,
-        logits: task.Logits,
-        answers: Sequence[Any],
+        self, features: task.RowFeatures, logits: task.Logits, answers: Any
     ) -> Iterator[task.Output]:
         """Yields the logit of the best choice, which is scored on its own."""
         for number, choice in enumerate(self.predictions(answers)):

@@ -59,14 +59,19 @@ def read_rows(options: RunClassifier, split: str) -> Iterator[Row]:
     )
 
 
+def _columns(options: RunClassifier) -> dict[str, str]:
+    """Returns {flag: its value} of the flags that name columns."""
+    names = (name for name in options.fields() if name.endswith("_column"))
+    values = ((name, getattr(options, name)) for name in names)
+    return {name: value for name, value in values if isinstance(value, str)}
+
+
 def flags_of_columns(options: RunClassifier) -> dict[str, str]:
     """Returns {column: the flag that names it}."""
     flags: dict[str, str] = {}
-    for name in options.fields():
-        value = getattr(options, name)
-        if name.endswith("_column") and isinstance(value, str):
-            parts = (part.strip() for part in value.split(","))
-            flags |= dict.fromkeys([value, *parts], options.flag_name(name))
+    for name, value in _columns(options).items():
+        parts = (part.strip() for part in value.split(","))
+        flags |= dict.fromkeys([value, *parts], options.flag_name(name))
     return flags
 
 
@@ -76,10 +81,7 @@ def name_columns(options: _Options, row: Row) -> _Options:
     Other tables, such as those of `predict.py`, may have another order.
     """
     changed: dict[str, Any] = {}
-    for name in options.fields():
-        value = getattr(options, name)
-        if not (name.endswith("_column") and isinstance(value, str)):
-            continue
+    for name, value in _columns(options).items():
         columns = row.listed_columns(value)
         named = tuple(map(row.column_name, columns))
         joined = ",".join(named)

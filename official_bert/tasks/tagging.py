@@ -296,10 +296,7 @@ class TaggingTask(task.Task):
         return example.tags is not None
 
     def outputs(
-        self,
-        features: task.RowFeatures,
-        logits: task.Logits,
-        answers: Sequence[Tags],
+        self, features: task.RowFeatures, logits: task.Logits, answers: Any
     ) -> Iterator[task.Output]:
         """Yields the logit of the predicted tag of each word."""
         tags = iter(self.predictions(answers))

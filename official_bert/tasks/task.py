@@ -247,7 +247,7 @@ class Task(abc.ABC):
         """Returns one answer for each of `features.examples`."""
 
     def outputs(
-        self, features: Any, logits: Logits, answers: Sequence[Any]
+        self, features: Any, logits: Logits, answers: Any
     ) -> Iterator[Output]:
         """Yields what to explain about the result of `answers`.
 

@@ -225,10 +225,7 @@ class TextTask(task.Task):
         return list(self.activate(np.stack(pooled))) if pooled else []
 
     def outputs(
-        self,
-        features: task.RowFeatures,
-        logits: task.Logits,
-        answers: Sequence[Any],
+        self, features: task.RowFeatures, logits: task.Logits, answers: Any
     ) -> Iterator[task.Output]:
         """Yields the logits of the predicted labels, or the number.
 

@@ -192,10 +192,7 @@ class SquadTask(task.Task):
         return example.answer is not None
 
     def outputs(
-        self,
-        features: SquadFeatures,
-        logits: task.Logits,
-        answers: Sequence[SquadAnswer],
+        self, features: SquadFeatures, logits: task.Logits, answers: Any
     ) -> Iterator[task.Output]:
         """Yields the sum of the logits of each answer's start and end.
 
