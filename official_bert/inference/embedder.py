@@ -154,16 +154,13 @@ class Embedder:
             InputError: `texts` is a single text or contains something else, or
                 the model has no such prompt.
         """
+        length = self.max_seq_length
         require_count("batch_size", batch_size)
-        text_inputs.require_length(self.max_seq_length)
-        self._config.require_length(self.max_seq_length)
+        text_inputs.require_length(length)
+        self._config.require_length(length)
         pairs = text_inputs.as_pairs(texts)
         rows = text_rows(
-            pairs,
-            self.tokenizer,
-            self.max_seq_length,
-            self.settings,
-            prompt_name,
+            pairs, self.tokenizer, length, self.settings, prompt_name
         )
         vectors = np.empty((len(pairs), self.size), np.float32)
         start = num_truncated = 0
@@ -174,18 +171,18 @@ class Embedder:
             disable=len(pairs) <= _CHUNK,
         ) as bar:
             while chunk := list(itertools.islice(rows, _CHUNK)):
-                features = [row for row, _ in chunk]
+                features, are_truncated = zip(*chunk, strict=True)
                 found = engines.run_rows(
                     self._engine, features, batch_size, self._finish
                 )
                 vectors[start : start + len(chunk)] = found
                 start += len(chunk)
-                num_truncated += sum(is_truncated for _, is_truncated in chunk)
+                num_truncated += sum(are_truncated)
                 bar.update(len(chunk))
         if num_truncated and not self._has_warned:
             self._has_warned = True
             number = f"{num_truncated} of {len(pairs)}"
-            warn_of_truncation(number, self.max_seq_length, "")
+            warn_of_truncation(number, length, "")
         return vectors
 
     def _finish(self, outputs: Sequence[np.ndarray], batch: Any) -> np.ndarray:

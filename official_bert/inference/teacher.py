@@ -207,9 +207,8 @@ def with_teacher(task: Task, options: FinetuningOptions) -> Any:
     engine = "auto" if missing_package("openvino") else "openvino"
     precision = "auto" if engine == "auto" else options.matmul_precision
     predict = Predict(model=options.teacher, engine=engine, precision=precision)
-    make: Any = _make_finetuned
-    if task.kind == "embedding":
-        make = _make_embedding
+    is_embedding = task.kind == "embedding"
+    make: Any = _make_embedding if is_embedding else _make_finetuned
     return dataclasses.replace(task, teacher=make(task, options, predict))
 
 

@@ -100,10 +100,10 @@ class AnswerOptions(ModelOptions, EngineOptions, heading="Model"):
 
     def require_support(self, kind: object) -> None:
         """Raises `InputError` if a kind of task does not support a flag."""
-        for name, field in self.fields().items():
-            if self.is_set(name) and not flags.is_for(field, kind):
-                message = f"is not supported by a model for {kind}. Omit it."
-                raise self.error(name, message)
+        fields = self.fields().items()
+        names = [name for name, f in fields if not flags.is_for(f, kind)]
+        message = f"is not supported by a model for {kind}. Omit it."
+        self.require_unset(names, message)
 
     @functools.cached_property
     def task(self) -> dict[str, Any]:

@@ -22,7 +22,6 @@ again for each use, no tagged outputs, and only one final step.
 """
 
 import dataclasses
-import json
 import os
 import shlex
 from collections import Counter
@@ -32,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from official_bert.errors import InputError
-from official_bert.io import files
+from official_bert.io import files, json_files
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import (
     corpus,
@@ -77,23 +76,18 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
         job.check_vocabulary()
         with pipeline:
             _build(pipeline, job, [_absolute(name) for name in names])
-        plan = _read_json(job, _PLAN)
+        # Without text, or without records, these files do not exist.
+        plan = json_files.load(directory, _PLAN).content
         if "error" in plan:
             raise InputError(plan["error"])
         summary = Summary(*plan.get("summary", (0, 0, 0, 0, 0, False)))
         sentences.report(summary, names, job)
-        counts = Counter[str](_read_json(job, _COUNTS))
+        counts = Counter[str](json_files.load(directory, _COUNTS).content)
         instance_records.require_records(counts)
         for number, name in enumerate(outputs):
             with files.replacing(name) as temporary:
                 files.move(os.path.join(directory, str(number)), temporary)
         instance_records.finish(counts, job, summary)
-
-
-def _read_json(job: Job, name: str) -> Any:
-    path = os.path.join(job.corpus_directory, name)
-    # Without text, or without records, the file does not exist.
-    return json.loads(files.read_text(path)) if files.exists(path) else {}
 
 
 def _absolute(path: str) -> str:
@@ -183,11 +177,11 @@ def make_plan(
     errors = [result for result in results if isinstance(result, str)]
     path = os.path.join(job.corpus_directory, _PLAN)
     if errors:
-        files.write_text(path, json.dumps({"error": "\n".join(errors)}))
+        json_files.write(path, {"error": "\n".join(errors)})
         return
     *counts, num_wrapped = map(sum, zip(*sizes, strict=True))
     summary = Summary._make((*counts, 2 * num_wrapped > len(sizes)))
-    files.write_text(path, json.dumps({"summary": summary}))
+    json_files.write(path, {"summary": summary})
     buckets = parallel.num_buckets(summary, job.options)
     document = token = 0
     for key, size in zip(keys, sizes, strict=True):
@@ -294,7 +288,7 @@ def join_buckets(group: tuple[int, Iterable[Any]], job: Job) -> None:
     directory = job.corpus_directory
     if number == -1:
         counts = sum(parts, Counter[str]())
-        files.write_text(os.path.join(directory, _COUNTS), json.dumps(counts))
+        json_files.write(os.path.join(directory, _COUNTS), counts)
         return
     with files.writing(os.path.join(directory, str(number))) as file:
         for bucket, start, size in sorted(parts):

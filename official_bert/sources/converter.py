@@ -56,10 +56,9 @@ def open_model(options: ConvertCheckpoint) -> Model:
     """
     arrays, description = loading.read(options.source, options.bert_config_file)
     model = match(arrays, description, head=options.head, skip=options.skip)
-    if options.head and description.task:
-        raise options.error(
-            "head", "must be omitted: task.json names the head."
-        )
+    if description.task:
+        message = "must be omitted: task.json names the head."
+        options.require_unset(["head"], message)
     description = _complete(description, options)
     if not any(map(heads.is_finetuned, model.stored)):
         # Without its fine-tuned head, the model cannot do its task.

@@ -131,9 +131,8 @@ class OwnTags(own_data.OwnFiles, ConllData):
             ("label_column", "tag_column"),
         ):
             unused, used = names if True in have_numbers else names[::-1]
-            if options.is_set(unused):
-                message = f"has no effect: use {options.flag_name(used)}."
-                raise options.error(unused, message)
+            message = f"has no effect: use {options.flag_name(used)}."
+            options.require_unset([unused], message)
 
     def with_training_file(self) -> "OwnTags":
         """Returns a copy with training and held-out sentences, and labels."""

@@ -1,6 +1,5 @@
 """The evaluations during training: the best model, and early stopping."""
 
-import json
 import math
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -91,8 +90,7 @@ class EvalHistory:
                 files.make_directory(best)
                 arrays = {name: w.numpy() for name, w in self._weights.items()}
                 checkpoints.save(best, step, arrays, None, keep=1)
-            lines = [json.dumps(entry) + "\n" for entry in self._history]
-            files.write_text(self._path, "".join(lines))
+            files.write_text(self._path, json_files.to_lines(self._history))
         names = (metric, "eval_loss", "masked_lm_loss", "lm_loss")
         shown = [f"{n} = {results[n]:.4f}" for n in names if n in results]
         logging.info(f"Step {step}: {', '.join(shown)}")
