@@ -157,8 +157,7 @@ def read_chunks(
     On standard input, a chunk has only lines that have arrived, so that no line
     waits for the next. Raises `InputError` if an input is invalid.
     """
-    path = options.input_file
-    is_stdin = path == "-"
+    is_stdin = options.input_file == "-"
     inputs = None if is_stdin else parser.read_inputs(options)
     blocks: Iterable[Iterator[Input]]
     if inputs is not None:

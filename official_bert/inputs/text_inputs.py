@@ -59,11 +59,10 @@ def pair_features(
 
     The two texts of each pair follow each other; the second may be empty.
     """
-    vocab = tokenizer.vocab
     ids = tokenizer.tokenize_lines_to_ids(texts)
     for ids_a, ids_b in zip(ids, ids, strict=True):
         kept = truncate(ids_a, ids_b, max_seq_length)
-        yield text_features(*kept, vocab), kept != (ids_a, ids_b)
+        yield text_features(*kept, tokenizer.vocab), kept != (ids_a, ids_b)
 
 
 def encode(

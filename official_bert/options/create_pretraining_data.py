@@ -130,8 +130,7 @@ class CreatePretrainingData(CasedModel, heading="Data"):
         if not self.output_files():
             raise self.error("output_file", "must name at least one file.")
         if self.bert_config_file:
-            config = self.model_files.config
-            config.require_length(self.max_seq_length)
+            self.model_files.config.require_length(self.max_seq_length)
         # With fewer predictions, packed records would not be filled.
         needed = math.ceil(self.masked_lm_prob * self.max_seq_length)
         if self.pack_sequences and self.max_predictions_per_seq < needed:

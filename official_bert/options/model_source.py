@@ -245,9 +245,8 @@ class EngineOptions(
 
 def require_model_files(model_files: ModelFiles) -> None:
     """Raises `InputError` unless the files exist and fit each other."""
-    config = model_files.config
     checkpoint = model_files.init_checkpoint
-    config.require_same_direction(checkpoint)
+    model_files.config.require_same_direction(checkpoint)
     files.require(model_files.vocab_file, "--vocab_file")
     exported = os.path.join(checkpoint, file_names.OPENVINO)
     message = checks.existing_checkpoint(checkpoint)

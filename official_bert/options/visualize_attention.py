@@ -49,7 +49,6 @@ class VisualizeAttention(ModelOptions, heading="Data"):
         super()._check()
         directory = self.model_dir
         self._require_files(bool(directory and task_file.is_in(directory)))
-        config = self.model_files.config
-        config.require_length(self.max_seq_length)
+        self.model_files.config.require_length(self.max_seq_length)
         inputs = filter(None, [*self.input_files(), self.input_file])
         checks.require_outputs(self, "output_file", [self.output_file], inputs)

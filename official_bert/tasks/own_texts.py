@@ -133,13 +133,12 @@ class OwnTexts(OwnLabels):
 
     def _example_maker(self, split: str) -> Callable[[Row], Any]:
         """Returns a function that makes the example of a row."""
-        column_a = self.options.text_a_column
         column_b = self.options.text_b_column
 
         def make_example(row: Row) -> TextExample:
             return TextExample(
                 self.guid(row, split),
-                row.text(column_a),
+                row.text(self.options.text_a_column),
                 None if column_b is None else row.text(column_b),
                 self.label_if_known(row, split),
                 self._weight(row) if split == "train" else None,
