@@ -71,7 +71,7 @@ CASES = [
         (choices(choices=["a"]), "2: .*list of at least two"),
         (choices(label="C"), "2: .*A to B.*'C'"),
         (choices(choices=["a", 5]), "2: .*5"),
-        (choices(context=None), "2: .*None"),
+        (choices(context=None), "2: .*none"),
         ('{"choices": ["b"]}', "1: .*'choices'"),
     ),
     *cases_of(
