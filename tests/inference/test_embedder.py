@@ -84,7 +84,8 @@ def test_former_layout_and_other_settings_are_read(model):
     modules = read_json(model / "modules.json")
     modules[0] |= {"path": bert.name, "type": "models.Transformer"}
     write_json(model / "modules.json", modules)
-    (model / "1_Pooling" / "config.json").write_text("{}")
+    size = {"word_embedding_dimension": 16}  # Without a pooling: the mean.
+    write_json(model / "1_Pooling" / "config.json", size)
     write_json(bert / "sentence_bert_config.json", {"do_lower_case": True})
     change_json(
         model / "config_sentence_transformers.json",
