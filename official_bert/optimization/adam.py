@@ -142,7 +142,7 @@ class AdamWeightDecay:
             strategy.extended.update(
                 weight.value,
                 self._update_if,
-                args=(is_finite, rate, m, v, gradient, clip),
+                args=(is_finite, m, v, gradient, clip, rate),
                 kwargs={"path": weight.path},
                 group=False,
             )
@@ -151,12 +151,17 @@ class AdamWeightDecay:
         )
 
     def _update_if(
-        self, weight: Any, is_finite: Any, rate: Any, *others: Any, path: str
+        self,
+        weight: Any,
+        is_finite: Any,
+        m: Any,
+        v: Any,
+        gradient: Any,
+        clip: Any,
+        rate: Any,
+        path: str,
     ) -> None:
-        """Updates one weight, unless `is_finite` is given and false.
-
-        `others` are the further arguments of `_update`.
-        """
+        """Updates one weight, unless `is_finite` is given and false."""
         rate *= self.rate_scales.get(path, 1.0)
         is_large = weight.shape.num_elements() >= _MIN_SIZE_FOR_XLA
         is_cpu = ":CPU:" in weight.device
@@ -166,7 +171,7 @@ class AdamWeightDecay:
         update = self._compiled_update if compiles else self._update
 
         def run_update() -> Any:
-            update(weight, rate, self.decays(path), *others)
+            update(weight, m, v, gradient, clip, rate, self.decays(path))
             return tf.constant(True)
 
         if is_finite is None:
@@ -177,12 +182,12 @@ class AdamWeightDecay:
     def _update(
         self,
         weight: Any,
-        rate: Any,
-        decays: bool,
         m: Any,
         v: Any,
         gradient: Any,
         clip: Any,
+        rate: Any,
+        decays: bool,
     ) -> None:
         """Computes the formulas in the docstring of the class."""
         gradient *= clip
