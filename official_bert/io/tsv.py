@@ -118,6 +118,12 @@ def _rows(
         yield start, ["\n".join(pending)]
 
 
+def first_cells(path: str) -> list[str]:
+    """Returns the cells of the first line, without quotes around them."""
+    _, line = next(files.numbered_lines(path), (1, ""))
+    return [cell.strip().strip('"') for cell in line.split("\t")]
+
+
 def read(path: str) -> tuple[Iterator[NumberedCells], str]:
     """Returns the rows of a file, and advice for rows of another length.
 

@@ -26,7 +26,7 @@ from typing import Any
 from absl import logging
 
 from official_bert.errors import InputError, bullet_list, listed, quoted
-from official_bert.io import files, tables
+from official_bert.io import tables, tsv
 from official_bert.io.rows import Row, has_several
 from official_bert.tasks import conll, own_data
 from official_bert.tasks.conll import ConllData, Sentence
@@ -211,8 +211,7 @@ class OwnTags(own_data.OwnFiles, ConllData):
         """
         if (file_format := tables.format_of(path)) != "tsv":
             return not file_format
-        _, line = next(files.numbered_lines(path), (1, ""))
-        names = [name.strip() for name in line.split("\t")]
+        names = tsv.first_cells(path)
         if column := self.options.text_a_column:
             return not (needs_tags or column.isdecimal() or column in names)
         others = _named(names, conll.TAG_COLUMNS) or _sentence_columns(names)

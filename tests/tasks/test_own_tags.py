@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 
 import pytest
 from support import tiny, write_json
@@ -126,6 +127,8 @@ FORMATS = {
     "blank_lines.csv": "word,tag\n" + blank_lines(","),
     "blank_lines.tsv": "word\ttag\n" + blank_lines("\t"),
     "token_and_ner.tsv": "Token\tNER\n" + blank_lines("\t"),
+    "quoted_by_r.tsv": '"Sentence #"\t"Word"\t"Tag"\n'
+    + re.sub(r"(\d*),(.*),(.*)", r'\1\t"\2"\t"\3"', rows("", repeats=True)),
     "no_header.tsv": blank_lines("\t"),
     "spaces.txt": blank_lines(" "),
     "documents.conll": "-DOCSTART- O\n\n" + blank_lines(" "),

@@ -10,7 +10,7 @@ from absl import logging
 
 from official_bert.errors import InputError, quoted
 from official_bert.inputs.schemas import Feature, Schema
-from official_bert.io import files
+from official_bert.io import files, tsv
 from official_bert.io.json_files import Amount, Count
 from official_bert.metrics import squad_metrics
 from official_bert.options import AnswerOptions, Predict, RunSquad
@@ -358,5 +358,4 @@ def _has_header(options: Predict) -> bool:
     """Whether the first line names the columns; pipes are not read."""
     if not files.can_reread(options.input_file):
         return False
-    _, line = next(files.numbered_lines(options.input_file), (1, ""))
-    return {*_COLUMNS} <= {name.strip('" ') for name in line.split("\t")}
+    return {*_COLUMNS} <= {*tsv.first_cells(options.input_file)}
