@@ -27,10 +27,13 @@ class DataSet(abc.ABC):
     """The files of a task.
 
     `variant` distinguishes data sets that one model may be evaluated on, such
-    as languages. Each has its own result files.
+    as languages. Each has its own result files. `uses_initializer_range` says
+    whether new output weights have the config's `initializer_range`; otherwise,
+    they have the standard deviation of the original, 0.02.
     """
 
     variant: str = ""
+    uses_initializer_range = False
 
     def splits(self, mode: str) -> Sequence[str]:
         """Returns the splits of a mode: `train`, `dev` or `test`.

@@ -114,6 +114,10 @@ def _numbered_by(columns: Sequence[str]) -> list[str]:
 class OwnTags(own_data.OwnFiles, ConllData):
     """Sentences with tags."""
 
+    # As in transformers. Models whose range is larger than that of the original
+    # learn tags much faster with it.
+    uses_initializer_range = True
+
     @functools.cached_property
     def _splitter(self) -> BasicTokenizer:
         return BasicTokenizer(settings=self.options.model_files.settings)

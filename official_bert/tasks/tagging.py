@@ -182,15 +182,6 @@ class TaggingTask(task.Task):
         size = len(self.labels)
         return Head(self.head_kind, size, "tags", self.pooling_head)
 
-    @property
-    def uses_initializer_range(self) -> bool:
-        """As in transformers, with own files.
-
-        Models whose range is larger than that of the original learn tags much
-        faster with it.
-        """
-        return isinstance(self.data, OwnTags)
-
     def schema(self, max_seq_length: int) -> Schema:
         """Returns the features of a text, and each token's label and mask."""
         sequence = Feature(max_seq_length, "max_seq_length")

@@ -183,14 +183,6 @@ class Task(abc.ABC):
         """Whether texts that are too long are truncated."""
         return False
 
-    @property
-    def uses_initializer_range(self) -> bool:
-        """Whether new output weights have the config's `initializer_range`.
-
-        If not, they have the standard deviation of the original, 0.02.
-        """
-        return False
-
     def supports(self, flag: dataclasses.Field[Any]) -> bool:
         """Whether the flag with this field is for the kind or loss."""
         return flags.is_for(flag, self.kind, self.head.loss)

@@ -104,7 +104,7 @@ class FinetuningRun:
     def load_initial(self) -> None:
         """Loads `init_checkpoint`, but not the output layer of other labels."""
         options, checkpoint = self.options, self.options.init_checkpoint
-        if self.task.uses_initializer_range:
+        if self.task.data.uses_initializer_range:
             self.model.use_initializer_range()
         if checkpoint:
             checkpointing.load_initial(
