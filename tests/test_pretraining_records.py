@@ -17,6 +17,8 @@ from support.run_outputs import weights
 
 from official_bert.errors import InputError
 from official_bert.options import RunPretraining
+from official_bert.sources import tokenizer_files
+from official_bert.tokenization.settings import TokenizerSettings
 from official_bert.training import objectives, pretraining_run
 
 SIZES = {"max_seq_length": 64, "max_predictions_per_seq": 12}
@@ -318,6 +320,18 @@ def test_records_without_a_description_are_accepted(records):
     prepare(records, vocab_file=other)
     (records / "static.tokenizer.json").unlink()
     prepare(records, vocab_file=other)
+
+
+def test_model_has_the_tokenizer_of_its_records(records):
+    inputs = pretraining_records.write_inputs(records, DOCUMENT, WORDS)
+    flags = {"strip_accents": "false", "never_split": "cat"}
+    pretraining_records.make(inputs, records / "static", **SIZES, **flags)
+    run = prepare(records, vocab_file=f"{records}/vocab.txt")
+    for name, text in run.model_texts().items():
+        (records / name).write_text(text)
+    expected = TokenizerSettings(do_lower_case=True, strip_accents=False)
+    found = tokenizer_files.read(str(records))
+    assert found == expected.keeping(["cat"])
 
 
 def test_records_with_many_unknown_words_are_a_warning(records, caplog):

@@ -7,9 +7,10 @@ records are those of the original implementation::
      "tokenizer": {"vocabulary": "0123456789abcdef", "do_lower_case": true},
      "share_unknown": 0.0012, "num_bytes": 81920}
 
-Only `tokenizer` is compared. `vocabulary` is a hash of the tokens and their
-ids, so line ends do not matter. If `num_bytes` is not the size of the records,
-another program replaced them, and the file is ignored.
+Only `tokenizer` is compared; a model that is trained from scratch gets these
+settings. `vocabulary` is a hash of the tokens and their ids, so line ends do
+not matter. If `num_bytes` is not the size of the records, another program
+replaced them, and the file is ignored.
 """
 
 import hashlib
@@ -19,6 +20,7 @@ from typing import Any
 
 from official_bert.errors import InputError
 from official_bert.io import files, json_files
+from official_bert.tokenization.settings import TokenizerSettings
 from official_bert.tokenization.vocab import num_tokens
 
 SUFFIX = ".tokenizer.json"
@@ -67,6 +69,16 @@ def read_all(names: Sequence[str]) -> dict[str, dict[str, Any]]:
                 f"{text(content)}. Create them with the same flags."
             )
     return found
+
+
+def read_settings(names: Sequence[str]) -> TokenizerSettings | None:
+    """Returns how the text of files of records was split, if it is known."""
+    for name, content in read_all(names).items():
+        values = {**content["tokenizer"]}
+        del values["vocabulary"]
+        settings = json_files.JsonObject(name + SUFFIX, {"tokenizer": values})
+        return settings.get("tokenizer", TokenizerSettings)
+    return None
 
 
 def text(description: Mapping[str, Any]) -> str:

@@ -72,7 +72,9 @@ class TokenizerSettings:
         defaults = vars(UNKNOWN)
         values = {n: v for n, v in vars(self).items() if v != defaults[n]}
         if self.added_tokens:
-            values["added_tokens"] = str(self.added_tokens)
+            values["added_tokens"] = [
+                *map(dataclasses.asdict, self.added_tokens)
+            ]
         return {**values, "do_lower_case": self.is_uncased}
 
     def keeping(self, never_split: Sequence[str]) -> "TokenizerSettings":

@@ -25,7 +25,7 @@ from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.options import RunPretraining
 from official_bert.runs import file_names
-from official_bert.sources import checkpoint_paths
+from official_bert.sources import checkpoint_paths, tokenizer_files
 from official_bert.sources.heads import OF_PAIRS
 from official_bert.tokenization import load_vocab
 from official_bert.tokenization.vocab import MAX_SHARE_UNKNOWN, warn_of_unknown
@@ -195,7 +195,12 @@ class PretrainingRun:
 
     def model_texts(self) -> dict[str, str]:
         """Returns {name: text} of the files that describe the model."""
-        return {file_names.CONFIG: self.model.config.to_json_string()}
+        texts = {file_names.CONFIG: self.model.config.to_json_string()}
+        settings = record_tokenizer.read_settings(self.data.names)
+        if settings and (vocab := self.options.model_files.vocab):
+            config = tokenizer_files.config_text(vocab, settings)
+            texts[tokenizer_files.CONFIG] = config
+        return texts
 
 
 def pretrain(options: RunPretraining) -> None:
