@@ -289,6 +289,10 @@ def test_records_of_another_vocabulary_are_an_error_that_names_both(records):
     write_other_vocab(records / "out")
     with pytest.raises(InputError, match=r"has .*out/vocab\.txt"):
         prepare(records, do_train=False, do_eval=True)
+    # The vocabulary of a cased model.
+    (records / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    with pytest.raises(InputError, match=r"has .* do_lower_case False"):
+        prepare(records, vocab_file=f"{records}/vocab.txt")
     # Only the size is known.
     conversions.change_json(records / "bert_config.json", vocab_size=400)
     with pytest.raises(InputError, match=r"has .*_config\.json \(400 tokens\)"):

@@ -264,7 +264,8 @@ def _check_tokenizer(
     """Raises `InputError` if records have another vocabulary than the model.
 
     The model's vocabulary may be known from `--vocab_file`, or from a file
-    beside its weights; otherwise, only its size is compared.
+    beside its weights; otherwise, only its size is compared. If a file beside
+    the vocabulary has the casing, it is compared, too.
     """
     found = record_tokenizer.read_all(names)
     if not found:
@@ -279,16 +280,19 @@ def _check_tokenizer(
     model = f"{options.bert_config_file} ({config.vocab_size:,} tokens)"
     if vocab_file := _vocabulary_of_model(options):
         vocab = load_vocab(vocab_file)
-        expected = record_tokenizer.describe(vocab, vocab_file)
-        hashes = [d["tokenizer"]["vocabulary"] for d in (description, expected)]
-        is_same = hashes[0] == hashes[1]
+        beside = tokenizer_files.read(os.path.dirname(vocab_file))
+        lower = beside.do_lower_case
+        casing = {} if lower is None else {"do_lower_case": lower}
+        expected = record_tokenizer.describe(vocab, vocab_file, **casing)
+        ours, theirs = (d["tokenizer"] for d in (expected, description))
+        is_same = ours.items() <= theirs.items()
         model = record_tokenizer.text(expected)
     if not is_same:
         raise InputError(
             f"{name} was created with {record_tokenizer.text(description)}, "
             f"but {options.flag('model') if options.model else 'the model'} "
-            f"has {model}. Create the records with the model's "
-            "vocabulary or, if the model is to have the other one, add "
+            f"has {model}. Create the records with the model's vocabulary and "
+            "casing or, if the model is to have another vocabulary, add "
             f"--vocab_file={description['vocab_file']}."
         )
 
