@@ -305,24 +305,31 @@ def _is_uncased(
 
 def warn_of_casing(model_files: ModelFiles) -> None:
     """Warns if a vocabulary seems to have the other casing."""
-    vocab, do_lower_case = model_files.vocab, model_files.settings.is_uncased
+    vocab, settings = model_files.vocab, model_files.settings
+    with_accents = TokenizerSettings(do_lower_case=True, strip_accents=False)
+    uncased = UNCASED if settings.strip_accents is not False else with_accents
     # Vocabularies of scripts without capitals, such as Arabic, fit both.
     has_case = re.search(r"^[a-z]{2}", vocab, re.MULTILINE)
-    if looks_uncased(vocab) == do_lower_case or not has_case:
+    if looks_uncased(vocab, uncased) == settings.is_uncased or not has_case:
         return
     problem = "uncased, but the text is not lower-cased. Omit --nodo_lower_case"
-    if do_lower_case:
+    if settings.is_uncased:
         problem = "cased, but the text is lower-cased. Add --nodo_lower_case"
+        if looks_uncased(vocab, with_accents):
+            problem = (
+                "uncased and has accents, but they are removed from the text. "
+                "Add --strip_accents=false"
+            )
     logging.warning(f"{model_files.vocab_source} looks {problem}")
 
 
-def looks_uncased(vocab: str) -> bool:
-    """Whether lower-casing and stripping accents changes at most 1% of tokens.
+def looks_uncased(vocab: str, uncased: TokenizerSettings = UNCASED) -> bool:
+    """Whether the settings of uncased text change at most 1% of the tokens.
 
     Special tokens such as [CLS] do not count.
     """
     tokens = [token for token in vocab.split() if token[0] != "["]
-    cased = [t for t in tokens if normalize(t, UNCASED) != normalize(t, CASED)]
+    cased = [t for t in tokens if normalize(t, uncased) != normalize(t, CASED)]
     return len(cased) <= len(tokens) / 100
 
 

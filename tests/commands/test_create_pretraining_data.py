@@ -67,21 +67,25 @@ def test_globs_and_gzip_give_the_same_records_for_the_same_seed(directory):
 
 
 @pytest.mark.parametrize(
-    ("token", "do_lower_case", "advice"),
+    ("token", "flags", "advice"),
     [
-        ("Berlin", True, ["Add"]),
-        ("berlin", True, []),
-        ("Berlin", False, []),
-        ("berlin", False, ["Omit"]),
+        ("Berlin", {}, ["Add --nodo_lower_case"]),
+        ("berlin", {}, []),
+        ("Berlin", {"do_lower_case": False}, []),
+        ("berlin", {"do_lower_case": False}, ["Omit --nodo_lower_case"]),
+        ("münchen", {}, ["Add --strip_accents=false"]),
+        ("münchen", {"strip_accents": "false"}, []),
+        ("München", {"strip_accents": "false"}, ["Add --nodo_lower_case"]),
     ],
 )
 def test_text_of_another_casing_than_the_vocabulary_is_a_warning(
-    directory, caplog, token, do_lower_case, advice
+    directory, caplog, token, flags, advice
 ):
     with open(directory / "vocab.txt", "a", encoding="utf-8") as file:
         file.write(f"{token}\n")
-    make(directory, do_lower_case=do_lower_case)
-    assert re.findall("(Add|Omit) --nodo_lower_case", caplog.text) == advice
+    make(directory, **flags)
+    found = re.findall("(?:Add|Omit) --(?:nodo|strip).*", caplog.text)
+    assert found == advice
 
 
 def test_lines_of_a_table_are_texts_with_a_warning(directory, caplog):
