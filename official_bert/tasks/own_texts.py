@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import math
 import operator
 import re
 import statistics
@@ -226,8 +227,11 @@ class OwnTexts(OwnLabels):
         if self.options.do_train:
             numbers = [example.label for example in self.training]
             self.require_several({*numbers})
-            mean = statistics.fmean(numbers)
-            deviation = statistics.pstdev(numbers)
+            try:
+                mean = statistics.fmean(numbers)
+                deviation = statistics.pstdev(numbers)
+            except OverflowError:  # Not in all versions of Python.
+                mean = deviation = math.inf
             column = self.training_column(self.options.label_column)
             # float32 has 7 digits, and the square of the deviation.
             if not max(1e-15, 1e-5 * abs(mean)) < deviation < 1e15:
