@@ -1,6 +1,7 @@
 """Options of `create_pretraining_data.py`."""
 
 import math
+import os
 import shlex
 
 from absl import logging
@@ -125,7 +126,12 @@ class CreatePretrainingData(CasedModel, heading="Data"):
     def _check(self) -> None:
         super()._check()
         others = filter(None, (self.vocab_file, self.bert_config_file))
-        inputs = [*files.expand(self.input_file), *others]
+        names = files.expand(self.input_file)
+        # A pattern may match it.
+        if os.path.realpath(self.vocab_file) in map(os.path.realpath, names):
+            message = "must not include the file of --vocab_file. Move it."
+            raise self.error("input_file", message)
+        inputs = [*names, *others]
         checks.require_outputs(self, "output_file", self.output_files(), inputs)
         if not self.output_files():
             raise self.error("output_file", "must name at least one file.")

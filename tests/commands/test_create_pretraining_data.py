@@ -129,6 +129,11 @@ def test_unusable_input_is_an_error_and_keeps_the_output(
     assert (directory / "out").read_text() == "before"
 
 
+def test_pattern_of_texts_that_matches_the_vocabulary_is_an_error(directory):
+    with pytest.raises(InputError, match=r"\*\.txt must not include .*vocab"):
+        make(directory, input_file=str(directory / "*.txt"))
+
+
 def test_runner_without_beam_is_an_error(directory, monkeypatch):
     monkeypatch.setitem(sys.modules, "apache_beam", None)
     message = r"pip install .*beam.*--num_workers"

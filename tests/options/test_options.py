@@ -275,7 +275,7 @@ def test_unusable_value_is_an_error(options, changes, message):
 
 USABLE = [
     (BuildVocab, {"bert_config_file": "new.json"}),
-    (CREATE, {"input_file": "text.txt,*.txt"}),
+    (CREATE, {"input_file": "text.txt,te*.txt"}),
     (CREATE, {**SHORT, "max_seq_length": 64}),
     (RunPretraining, EVALUATE),
     (RunPretraining, {"init_checkpoint": "model.ckpt"}),
