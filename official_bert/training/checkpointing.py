@@ -138,6 +138,7 @@ def load_for_evaluation(model: Any, options: TrainingOptions) -> int:
         if loaded:
             _report_loaded(loaded)
             RunDirectory(directory).warn_if_unfinished()
+            _warn_of_other_step(options, loaded.source)
             return checkpoints.read_global_step(loaded.source)
     if not options.init_checkpoint:
         raise InputError(
@@ -147,6 +148,20 @@ def load_for_evaluation(model: Any, options: TrainingOptions) -> int:
         )
     load_initial(model, options)
     return 0
+
+
+def _warn_of_other_step(options: TrainingOptions, used: str) -> None:
+    """Warns if `init_checkpoint` is another checkpoint of the run."""
+    given = options.init_checkpoint or ""
+    steps = [file_names.step_of(os.path.basename(p)) for p in (given, used)]
+    folders = map(os.path.dirname, (given, f"{options.output_dir}/"))
+    is_of_run = len({*map(os.path.realpath, folders)}) == 1
+    if is_of_run and not options.do_train and -1 != steps[0] != steps[1]:
+        logging.warning(
+            f"--init_checkpoint={given} is not used, but {used}, which is the "
+            "model of --output_dir. To use the other one, copy the directory "
+            "without later checkpoints, `checkpoint` and best/"
+        )
 
 
 def _report_loaded(loaded: loading.Loaded) -> None:

@@ -367,6 +367,17 @@ def test_evaluation_uses_the_config_and_the_loss_of_the_run(copy, folder):
         command_lines.parse(RunPretraining, f"--do_train {line}")
 
 
+def test_evaluation_with_another_checkpoint_of_the_run_is_a_warning(
+    copy, folder, caplog
+):
+    for step in (8, 4):
+        assert "is not used" not in caplog.text
+        checkpoint = str(copy / f"model.ckpt-{step}")
+        run(folder, do_eval=True, init_checkpoint=checkpoint)
+        assert results(copy)["global_step"] == 8
+    assert f"model.ckpt-4 is not used, but {copy}/model.ckpt-8" in caplog.text
+
+
 def test_loss_of_predicting_frequencies_is_shown_beside_the_models(
     copy, folder, capsys, caplog
 ):
