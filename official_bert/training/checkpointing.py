@@ -153,10 +153,11 @@ def load_for_evaluation(model: Any, options: TrainingOptions) -> int:
 def _warn_of_other_step(options: TrainingOptions, used: str) -> None:
     """Warns if `init_checkpoint` is another checkpoint of the run."""
     given = options.init_checkpoint or ""
-    steps = [file_names.step_of(os.path.basename(p)) for p in (given, used)]
-    folders = map(os.path.dirname, (given, f"{options.output_dir}/"))
-    is_of_run = len({*map(os.path.realpath, folders)}) == 1
-    if is_of_run and not options.do_train and -1 != steps[0] != steps[1]:
+    folder, name = os.path.split(given)
+    step = file_names.step_of(name)
+    is_other = step not in (-1, file_names.step_of(os.path.basename(used)))
+    of_run = os.path.realpath(folder) == os.path.realpath(options.output_dir)
+    if is_other and of_run and not options.do_train:
         logging.warning(
             f"--init_checkpoint={given} is not used, but {used}, which is the "
             "model of --output_dir. To use the other one, copy the directory "
