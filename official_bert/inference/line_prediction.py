@@ -61,9 +61,7 @@ def run(options: Predict) -> None:
     is_csv = options.resolved_format == "csv"
     if options.writes_csv and is_csv and files.can_reread(options.input_file):
         separator, byte_order_mark = tables.csv_style(options.input_file)
-    path = options.output_file
-    with files.writing(path) if path else suppress_broken_pipe() as opened:
-        file: Any = opened or sys.stdout.buffer
+    with _open_output(options.output_file) as file:
         file.write(byte_order_mark.encode("utf-8"))
         num_written, columns, shown_on_page = 0, list[str](), list[Any]()
         for answered in _answer_chunks(answerer, chunks, options):
@@ -88,8 +86,8 @@ def run(options: Predict) -> None:
                 answers=shown_on_page,
             )
             file.write(page.encode("utf-8"))
-    if path:
-        print(f"Wrote {num_written:,} predictions to {path}")
+    if options.output_file:
+        print(f"Wrote {num_written:,} predictions to {options.output_file}")
 
 
 def _read_early(options: Predict) -> Iterator[list[Item]] | None:
@@ -147,6 +145,17 @@ def _errors_shown(options: Predict) -> Iterator[None]:
         if options.input_file != "-" or not sys.stdin.isatty():
             raise
         print(error, file=sys.stderr)
+
+
+@contextlib.contextmanager
+def _open_output(path: str | None) -> Iterator[Any]:
+    """Yields a binary file that is renamed at the end, or standard output."""
+    if path:
+        with files.writing(path) as file:
+            yield file
+    else:
+        with suppress_broken_pipe():
+            yield sys.stdout.buffer
 
 
 def read_chunks(

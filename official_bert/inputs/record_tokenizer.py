@@ -72,7 +72,7 @@ def read_all(names: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def read_settings(names: Sequence[str]) -> TokenizerSettings | None:
-    """Returns how the text of files of records was split, if it is known."""
+    """Returns the tokenizer settings of records, if they are described."""
     for name, content in read_all(names).items():
         values = {**content["tokenizer"]}
         del values["vocabulary"]

@@ -230,7 +230,7 @@ class OwnTexts(OwnLabels):
             try:
                 mean = statistics.fmean(numbers)
                 deviation = statistics.pstdev(numbers)
-            except OverflowError:  # Not in all versions of Python.
+            except OverflowError:  # For which numbers depends on Python.
                 mean = deviation = math.inf
             column = self.training_column(self.options.label_column)
             # float32 has 7 digits, and the square of the deviation.

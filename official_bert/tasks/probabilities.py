@@ -1,4 +1,4 @@
-"""Probabilities from logits, float32 and exact to rounding; the largest."""
+"""Probabilities from logits, float32 and exact to rounding; largest values."""
 
 import numpy as np
 

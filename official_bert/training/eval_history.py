@@ -96,7 +96,7 @@ class EvalHistory:
         logging.info(f"Step {step}: {', '.join(shown)}")
 
     def stops_early(self, step: int) -> bool:
-        """Whether no evaluation was better in the last `early_stopping`."""
+        """Whether the last `early_stopping` evaluations had no new best one."""
         metric = self._run.main_metric
         scores = [score(entry, metric) for entry in self._history]
         best = scores.index(max(scores)) if scores else -1
