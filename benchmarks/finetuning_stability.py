@@ -2,7 +2,8 @@ r"""How results vary with the seed, in the 2018 release and with --train_file.
 
   python -m benchmarks.finetuning_stability DATA_DIR OUTPUT_DIR \
     [--model=bert_tiny_demo] [--learning_rate=3e-4] \
-    [--tasks STS-B MRPC RTE CoLA] [--seeds=20] [--figure=stability.png]
+    [--tasks STS-B MRPC RTE CoLA] [--seeds=20] [--figure=stability.png] \
+    [--matmul_precision=float32]
 
 Each task is fine-tuned as the 2018 release does it (--task_name), with
 --learning_rate, and with the defaults of --train_file. DATA_DIR contains
@@ -48,7 +49,10 @@ def metrics(
     """Returns the metric of each seed, in percent."""
     task = TASKS[name]
     data_dir = os.path.join(arguments.data_dir, task.directory)
-    flags: dict[str, Any] = {"model": arguments.model}
+    flags: dict[str, Any] = {
+        "model": arguments.model,
+        "matmul_precision": arguments.matmul_precision,
+    }
     if setting == "2018":
         flags |= {**FLAGS, **task.flags, "task_name": name}
         flags |= {"data_dir": data_dir, "do_eval": True}
@@ -117,6 +121,7 @@ def main() -> None:
         "--tasks", nargs="+", default=list(TABLES), choices=TABLES
     )
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--matmul_precision", default="float32")
     parser.add_argument("--figure", help="a PNG file")
     arguments = parser.parse_args()
     measured: dict[str, dict[str, list[float]]] = {}
