@@ -10,6 +10,9 @@ from typing import BinaryIO
 
 from official_bert.errors import InputError
 
+# The first bytes of a file that `git clone` wrote without Git LFS.
+LFS_POINTER = b"version https://git-lfs"
+
 # The first bytes of some files that are not text, and what to do with them.
 _NOT_TEXT = {
     b"PK\x03\x04": "a ZIP archive, such as .xlsx. Rename it or, if this is no "
@@ -17,6 +20,11 @@ _NOT_TEXT = {
     b"PAR1": "Parquet. Give the file a name that ends in .parquet",
     b"\xd0\xcf\x11\xe0": "an Office file, such as .xls. Export it as CSV",
     b"\x1f\x8b": "gzip data. Give the file a name that ends in .gz",
+    b"BZh91AY&SY": "bzip2 data. Unpack it",
+    b"\xfd7zXZ": "xz data. Unpack it",
+    b"%PDF-": "PDF. Extract the text",
+    b"{\\rtf": "RTF. Save it as plain text in UTF-8",
+    LFS_POINTER: "a pointer of Git LFS. Run `git lfs pull`",
 }
 
 
@@ -31,6 +39,8 @@ def _iconv(path: str, encoding: str = "ENCODING") -> str:
 def _require_text(path: str, start: bytes) -> None:
     """Raises `InputError` if a file begins like UTF-16 or a binary format."""
     formats = dict(_NOT_TEXT)
+    if start[257:262] == b"ustar":
+        formats[start[:262]] = "a tar archive. Unpack it"
     orders = {codecs.BOM_UTF16_LE: "", codecs.BOM_UTF16_BE: ""}
     # Without a mark, every other byte of English text is zero.
     first = start[:4]

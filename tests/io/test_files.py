@@ -1,7 +1,10 @@
+import bz2
 import errno
 import gzip
 import json
+import lzma
 import os
+import tarfile
 import threading
 
 import pytest
@@ -68,6 +71,8 @@ def test_named_pipe_can_be_read(tmp_path):
 # Names of tests must be the same in all processes, so there is no time.
 PACKED = gzip.compress(b"one\ntwo\n" * 100, mtime=0)
 UTF_16 = gzip.compress("é".encode("utf-16"), mtime=0)
+ARCHIVE = tarfile.TarInfo("a.txt").tobuf() + b"one\n".ljust(10240, b"\0")
+LFS_POINTER = b"version https://git-lfs.github.com/spec/v1\nsize 12345\n"
 
 
 @pytest.mark.parametrize("read", [files.read_text, files.read_lines])
@@ -83,6 +88,13 @@ UTF_16 = gzip.compress("é".encode("utf-16"), mtime=0)
         ("a.csv", b"PK\x03\x04\x14\0\xff", r"csv:1: .* a ZIP .*\.xlsx\. .*CSV"),
         ("a.csv", b"\xd0\xcf\x11\xe0", r"csv:1: .* \.xls\. .*CSV"),
         ("a.tsv", PACKED, r"tsv:1: .* gzip data\. .*ends in \.gz"),
+        ("a.tar", ARCHIVE, r"tar:1: .* a tar archive\."),
+        ("a.tar.gz", gzip.compress(ARCHIVE, mtime=0), r"gz:1: .* a tar"),
+        ("a.txt", bz2.compress(b"one\n"), r"txt:1: .* bzip2 data\."),
+        ("a.txt", lzma.compress(b"one\n"), r"txt:1: .* xz data\."),
+        ("a.pdf", b"%PDF-1.4\n%\xe2\xe3\n", r"pdf:1: .* PDF\."),
+        ("a.txt", b"{\\rtf1\\ansi One.\\par\n}\n", r"txt:1: .* RTF\."),
+        ("a.csv", LFS_POINTER, r"csv:1: .* a pointer of Git LFS\."),
         ("a.gz", PACKED[:-10], r"a\.gz:\d+: .*gzip"),
         ("a.gz", PACKED[:12] + b"\xff" * 8 + PACKED[20:], r"a\.gz:\d+: .*gzip"),
         ("a.gz", b"one\ntwo\n", r"a\.gz:\d+: .*gzip"),

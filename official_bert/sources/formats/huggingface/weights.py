@@ -17,7 +17,7 @@ from safetensors.numpy import save_file
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, listed
-from official_bert.io import files, json_files
+from official_bert.io import files, json_files, utf8
 from official_bert.io.json_files import JsonObject
 from official_bert.runs import file_names
 from official_bert.sources import heads, task_file
@@ -29,9 +29,6 @@ from official_bert.tasks.multilabel import MultilabelTask
 
 _WEIGHTS = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
-
-# The first bytes of a file that `git clone` wrote without Git LFS.
-_LFS_POINTER = b"version https://git-lfs"
 
 # The heads of the original implementation always use this value.
 _CLASSIFIER_DROPOUT = heads.KINDS["sequence_classification"].dropout
@@ -87,7 +84,7 @@ def open_arrays(directory: str, config: BertConfig | None = None) -> Arrays:
         except (SafetensorError, OSError) as error:
             advice = "Copy or save it again."
             with files.open_binary(path) as stored_file:
-                if stored_file.read(len(_LFS_POINTER)) == _LFS_POINTER:
+                if stored_file.read(len(utf8.LFS_POINTER)) == utf8.LFS_POINTER:
                     advice = "It is a pointer of Git LFS: run `git lfs pull`."
             raise InputError(
                 f"{path}: must be a complete safetensors file: {error}. "
