@@ -20,6 +20,9 @@ from official_bert.io import utf8
 
 _HASHED_BLOCK = 4 * 2**20
 
+# The end of a `temporary_name`.
+_TEMPORARY = re.compile(r"\.tmp-[0-9a-f]{8}$")
+
 _NOT_WRITABLE = "The output directory must be writable. Received: {!r}"
 _FIX_DIRECTORY = "Choose another or fix its permissions."
 
@@ -103,15 +106,18 @@ def directory_size(path: str) -> int:
 def expand(patterns: str) -> list[str]:
     """Returns the files of glob patterns, such as ``"a.txt,shards/*.gz"``.
 
-    They are in the order of the patterns, sorted within each pattern. Raises
+    They are in the order of the patterns, sorted within each pattern. Patterns
+    do not match temporary files, which a killed command leaves. Raises
     `InputError` if a pattern matches nothing, or a directory.
     """
     names: list[str] = []
     parts = [pattern for pattern in patterns.split(",") if pattern]
     # The name of an existing file may itself contain commas or brackets.
     for pattern in [patterns] if exists(patterns) else parts or [patterns]:
-        is_name = exists(pattern)
-        matches = [pattern] if is_name else sorted(_look_up("glob", pattern))
+        matches = [pattern]
+        if not exists(pattern):
+            found = sorted(_look_up("glob", pattern))
+            matches = [name for name in found if not _TEMPORARY.search(name)]
         if not matches:
             raise InputError(
                 f"Input file {pattern!r} does not exist. Check the path, quote "

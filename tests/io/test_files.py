@@ -127,7 +127,7 @@ def shards(tmp_path, monkeypatch):
     os.mkdir("c.txt")
     for name in (
         *("b.txt", "a10.txt", "a2.txt", "part [1].txt", "part 1.txt"),
-        "b.txt,c",
+        *("b.txt,c", "b.txt.tmp-0123abcd"),
     ):
         (tmp_path / name).touch()
 
@@ -142,6 +142,8 @@ def shards(tmp_path, monkeypatch):
         ("part [1].txt", ["part [1].txt"]),  # A name that looks like a pattern.
         ("part*[1].txt", ["part 1.txt"]),
         ("b.txt,c", ["b.txt,c"]),
+        ("b*", ["b.txt", "b.txt,c"]),  # Not the file of a killed command.
+        ("b.txt.tmp-0123abcd", ["b.txt.tmp-0123abcd"]),
     ],
 )
 def test_patterns_expand_in_order_and_sorted_within_each(patterns, names):
