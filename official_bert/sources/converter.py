@@ -40,6 +40,7 @@ from official_bert.tokenization import (
     WordpieceTokenizer,
     validate_case_matches_checkpoint,
 )
+from official_bert.tokenization.settings import AddedToken, TokenizerSettings
 
 Shapes = Mapping[str, Shape]
 
@@ -109,8 +110,9 @@ def _with_added_tokens(model: Model, path: str) -> Model:
     """Returns a model with the new tokens in a file, one per line.
 
     The weights of a new token are the means over the tokens of its text. A word
-    becomes an ordinary token, in its normalized form; other tokens, such as
-    "[E1]", become added tokens. Raises `InputError` if a token cannot be added.
+    becomes an ordinary token, in its normalized form; others, such as "[E1]"
+    and "covid-19", become added tokens. Raises `InputError` if a token cannot
+    be added.
     """
     description = model.description
     if description.vocab is None:
@@ -121,9 +123,12 @@ def _with_added_tokens(model: Model, path: str) -> Model:
     wordpiece = WordpieceTokenizer(ids)
     # {new token: ids of the tokens that its text has today}
     parts: dict[str, list[int]] = {}
+    added: dict[str, AddedToken] = {}
     for line in filter(None, map(str.strip, files.read_lines(path))):
         words = basic.tokenize(line)
-        token = words[0] if len(words) == 1 else line
+        ignores_case = _ignores_case(line, settings)
+        token = line.lower() if ignores_case else line
+        token = words[0] if len(words) == 1 else token
         is_one = words and token.split() == [token]
         if not is_one or token in ids or token.startswith("##"):
             raise InputError(
@@ -134,7 +139,11 @@ def _with_added_tokens(model: Model, path: str) -> Model:
         text = " ".join(words)
         parts[token] = [ids[part] for part in wordpiece.tokenize(text)]
         if len(words) > 1 or settings.num_wordpieces:
-            settings = settings.keeping([token])
+            added[token] = AddedToken(
+                token, normalized=ignores_case, special=not ignores_case
+            )
+    all_added = (*settings.added_tokens, *added.values())
+    settings = dataclasses.replace(settings, added_tokens=all_added)
     count = len(tokens) + len(parts)
     size = max(count, description.config.vocab_size)
 
@@ -154,6 +163,12 @@ def _with_added_tokens(model: Model, path: str) -> Model:
         settings=settings,
     )
     return dataclasses.replace(model, shapes=shapes).with_changes(extend)
+
+
+def _ignores_case(token: str, settings: TokenizerSettings) -> bool:
+    """Whether an added token is a word, such as covid-19 in COVID-19."""
+    is_word = token[0].isalnum() or token[-1].isalnum()
+    return settings.is_uncased and is_word and token.lower() != token.upper()
 
 
 def _with_repeated_positions(model: Model, period: int) -> Model:

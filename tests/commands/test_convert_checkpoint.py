@@ -242,6 +242,24 @@ def test_weights_of_new_tokens_are_means_over_their_tokens_today(tmp_path, to):
         np.testing.assert_array_equal(found[name], rows)
 
 
+@pytest.mark.parametrize("lower", [True, False])
+def test_added_words_are_found_in_any_case_if_the_model_is_uncased(
+    tmp_path, lower
+):
+    """As transformers finds them, unlike markers; see the test above."""
+    folder = tmp_path / "a"
+    released(folder, "encoder")
+    config = json.dumps({"do_lower_case": lower})
+    (folder / "tokenizer_config.json").write_text(config)
+    (tmp_path / "new.txt").write_text("Covid-19\nCOVID-19\nc++\n新冠\n")
+    out = to_hf(folder, add_tokens=tmp_path / "new.txt")
+    tokenizer = Tokenizer.from_pretrained(out)
+    words = tokenizer.tokenize("COVID-19,covid-19 C++新冠")
+    upper = ["COVID-19", "[UNK]", *3 * ["[UNK]"], *3 * ["[UNK]"], "新冠"]
+    expected = ["covid-19", "[UNK]", "covid-19", "c++", "新冠"]
+    assert words == (expected if lower else upper)
+
+
 @pytest.mark.parametrize("line", ["a", "A", "##x", "x  y", "\u200b"])
 def test_line_that_is_no_new_token_is_an_error(tmp_path, line):
     released(tmp_path / "a", "encoder")
