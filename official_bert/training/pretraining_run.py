@@ -17,7 +17,7 @@ import tensorflow as tf
 from absl import logging
 
 from official_bert.config import MAX_PADDING, BertConfig
-from official_bert.errors import InputError, suppress_broken_pipe
+from official_bert.errors import InputError, listed, suppress_broken_pipe
 from official_bert.inputs import datasets, record_tokenizer, records, schemas
 from official_bert.inputs.records import RecordFiles
 from official_bert.io import files, progress
@@ -381,10 +381,11 @@ def _checked_records(
         schema = schemas.packed_schema(schema, options.max_sequences_per_row)
     data = RecordFiles(paths, schema, masking)
     records.check_files(data, config.vocab_size)
-    if options.nsp != "none" and not records.has_two_segments(paths[0]):
+    single = [path for path in paths if not records.has_two_segments(path)]
+    if single and options.nsp != "none":
         logging.warning(
-            f"{paths[0]}: the first record has no segment B. If the records "
-            "were created with --nsp=none, pass --nsp=none here too"
+            f"{listed(single)}: the first record has no segment B. If the "
+            "records were created with --nsp=none, pass --nsp=none here too"
         )
     if masking and masking.max_predictions_per_seq != num_predictions:
         number = masking.max_predictions_per_seq

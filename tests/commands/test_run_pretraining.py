@@ -312,7 +312,7 @@ def test_use_of_an_unfinished_run_is_a_warning(copy, folder, caplog):
         (
             {"num_warmup_steps": 10, "do_eval": True},
             [
-                "has no segment B",
+                "train.tfrecord: the first record has no segment B",
                 "The evaluation is on the training data",
                 "not shorter than the training of 3 steps",
                 "by their frequency",
@@ -333,9 +333,11 @@ def test_flags_and_records_that_do_not_fit_each_other_give_warnings(
     monkeypatch.chdir(folder)
     monkeypatch.setattr(loop, "train", lambda *_: None)
     examples = pretraining_runs.make_examples(8)
+    pairs = record_files.write("pairs.tfrecord", examples)
     for example in examples:
         example["segment_ids"] = [0] * 10
-    changes |= {"input_file": record_files.write("train.tfrecord", examples)}
+    single = record_files.write("train.tfrecord", examples)
+    changes |= {"input_file": f"{pairs},{single}"}
     run(folder, do_train=True, num_train_steps=3, **changes)
     logged = [r.getMessage() for r in caplog.records if r.levelno > 20]
     for message, warning in zip(logged, warnings, strict=True):
