@@ -110,7 +110,8 @@ def _complete(options: RunClassifier, runs: Runs) -> str:
             if options.plots:
                 plots.write(options.output_dir)
             return ""
-        options = options.replace(do_train=False, do_eval=False)
+        # --fold is for training.
+        options = options.replace(do_train=False, do_eval=False, fold="")
     elif options.teacher:
         _copy_records(runs, options)
     name = options.command.removesuffix(".py")

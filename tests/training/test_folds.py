@@ -191,11 +191,13 @@ def test_folds_divide_the_rows(tmp_path):
         assert max(counts) - min(counts) <= 1
 
 
-def test_sweep_aggregates_over_folds(tmp_path, monkeypatch):
+def test_sweep_aggregates_over_folds_which_also_predict(tmp_path, monkeypatch):
     write_data(tmp_path, "classification")
+    actions = []
 
     def start_command(name, flags):
         options = command_lines.parse(RunClassifier, shlex.join(flags))
+        actions.append((options.do_train, options.do_predict))
         path = tmp_path / "out" / options.output_dir / "eval_results.json"
         write_json(path, {"accuracy": 0.5 if options.fold == "1of2" else 0.7})
         return types.SimpleNamespace(wait=lambda: 0)
@@ -208,6 +210,9 @@ def test_sweep_aggregates_over_folds(tmp_path, monkeypatch):
         ["0.6000", "0.1414", "2"],
         ["0.6000", "0.1414", "2"],
     ]
+    test_file = f"--test_file={tmp_path / 'data.csv'}"
+    run_classifier.main(parse(tmp_path, sweep, test_file))
+    assert actions == [(True, False)] * 4 + [(False, True)] * 4
 
 
 @pytest.mark.parametrize(
