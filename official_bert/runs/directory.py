@@ -102,16 +102,31 @@ class RunDirectory:
         own_path = options.get(f"{split}_file")
         if split == "dev":
             own_path = own_path or self.file(file_names.HELD_OUT)
-        pairs = ((path, own_path), (corpus_file, options.get("corpus_file")))
+        data = "evaluation data" if split == "dev" else ""
+        files_of_run = (
+            (path, own_path, data),
+            (corpus_file, options.get("corpus_file"), "corpus"),
+        )
         others = [
-            file
-            for file, own in pairs
-            if file
-            and not (own and os.path.realpath(file) == os.path.realpath(own))
+            paths
+            for paths, own, name in files_of_run
+            if paths and not self._is_own(paths, own, name)
         ]
         if not (others and options):
             return ""
         return file_names.variant(",".join(others))
+
+    def _is_own(self, paths: str, own_paths: str | None, name: str) -> bool:
+        """Whether files are those of the run: by content, if it is recorded.
+
+        A relative path may name other files in another working directory.
+        `name` is the description of the files in the record.
+        """
+        if not own_paths:
+            return False
+        if name in self.record.fingerprints:
+            return not self.record.changed_files({name: files.named(paths)})
+        return os.path.realpath(paths) == os.path.realpath(own_paths)
 
     def checkpoint_names(self) -> list[str]:
         """Returns the names in the list of checkpoints, the newest last.

@@ -9,6 +9,7 @@ from support import write_json
 from official_bert.errors import InputError
 from official_bert.io import files
 from official_bert.runs.directory import RunDirectory
+from official_bert.runs.record import RunRecord, fingerprints_of
 from official_bert.tasks import glue
 
 
@@ -168,3 +169,30 @@ def test_results_of_other_files_than_those_of_the_run_have_their_own_names(
     (tmp_path / "out" / f"dev_errors{variant}.csv").touch()
     (tmp_path / "out" / f"test_results{variant}.tsv").touch()
     assert len(run.result_names()) == 3
+
+
+def test_evaluation_data_of_a_run_is_known_by_its_content(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("a.csv", "old"), ("b.csv", "old"), ("c.csv", "new")):
+        (tmp_path / name).write_text(text)
+    data = {"evaluation data": ["a.csv"], "corpus": ["a.csv"]}
+    options = {"dev_file": "a.csv", "corpus_file": "a.csv"}
+    run = RunDirectory("out")
+    os.mkdir("out")
+    run.write_record(RunRecord(None, options, fingerprints_of(data)))
+
+    def variants():
+        names = "a.csv", "b.csv", "c.csv"
+        return [run.variant_of_results("dev", n, n) for n in names]
+
+    assert variants() == ["", "", "_c_c"]
+    # The same path, as seen from another working directory.
+    (tmp_path / "a.csv").write_text("other")
+    assert variants() == ["_a_a", "", "_c_c"]
+    data = {"evaluation data": ["a.csv", "c.csv"]}
+    options = {"dev_file": "a.csv,c.csv"}
+    run.write_record(RunRecord(None, options, fingerprints_of(data)))
+    assert run.variant_of_results("dev", "[ac].csv") == ""
+    assert run.variant_of_results("dev", "a.csv") == "_a"
