@@ -81,13 +81,16 @@ def _averaged(model: Model, directory: str, count: int) -> Model:
     This makes the result depend less on the last steps (Vaswani et al., 2017,
     section 6.1). Raises `InputError` if there are fewer than `count`.
     """
-    names = RunDirectory(directory).checkpoint_names()[-count:]
+    names = RunDirectory(directory).checkpoint_names()
+    untrained = file_names.checkpoint(0)
+    names = [name for name in names if name != untrained][-count:]
     if len(names) < count:
         raise InputError(
             f"--average_checkpoints={count} needs a run directory with "
-            f"{count} checkpoints. Received: {listed(names) or 'none'} in "
-            f"{directory}. Train with a lower --save_checkpoints_steps, and "
-            f"with --keep_checkpoint_max={count} or more."
+            f"{count} checkpoints of trained steps. Received: "
+            f"{listed(names) or 'none'} in {directory}. Train with a lower "
+            f"--save_checkpoints_steps, and with --keep_checkpoint_max={count} "
+            "or more."
         )
     logging.info(f"The mean of {listed(names)}")
     checkpoints = [
@@ -325,14 +328,6 @@ def _write_model_card(
 
     The Hugging Face Hub shows it as the model's page.
     """
-    results = checkpoint_paths.beside(
-        model.arrays.where, file_names.METRICS_TEXT
-    )
-    lines = files.read_text(results).splitlines() if results else []
-    metrics = dict(line.split(" = ", 1) for line in lines)
-    metrics.pop("global_step", None)
-    if "eval_loss" in metrics:
-        metrics.pop("loss", None)  # Another mean of the same losses.
     text = files.read_text(options.model_card) if options.model_card else ""
     template = importlib.resources.files(__package__) / "model_card.md"
     card = jinja2.Template(
@@ -349,9 +344,24 @@ def _write_model_card(
         embedding=model.description.embedding,
         text=text.strip(),
         license=options.license or _license(model.arrays.where),
-        metrics=metrics,
+        metrics={} if options.average_checkpoints else _metrics(model),
     )
     files.write_text(os.path.join(directory, _CARD), card)
+
+
+def _metrics(model: Model) -> dict[str, str]:
+    """Returns the metrics of the run if they are those of this checkpoint."""
+    arrays = model.arrays
+    results = checkpoint_paths.beside(arrays.where, file_names.METRICS_TEXT)
+    lines = files.read_text(results).splitlines() if results else []
+    metrics = dict(line.split(" = ", 1) for line in lines)
+    step = metrics.pop("global_step", None)
+    has_step = "global_step" in arrays.shapes
+    if has_step and step != str(arrays.read("global_step")):
+        return {}
+    if "eval_loss" in metrics:
+        metrics.pop("loss", None)  # Another mean of the same losses.
+    return metrics
 
 
 def _license(where: str) -> str | None:
