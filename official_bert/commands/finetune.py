@@ -3,9 +3,11 @@
 import contextlib
 import json
 import os
+import random
 import signal
 import tempfile
 import weakref
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from official_bert.commands import run_classifier
@@ -55,7 +57,7 @@ def finetune(
     # Under the names of their flags, to find options that are given twice.
     given = [("model", model), ("train_file", data), ("text_column", text)]
     given += [("label_column", label), *options.items()]
-    with contextlib.ExitStack() as stack:
+    with _random_states_kept(), contextlib.ExitStack() as stack:
         folder = stack.enter_context(
             tempfile.TemporaryDirectory(
                 prefix=file_names.TEMPORARY, ignore_cleanup_errors=True
@@ -73,6 +75,22 @@ def finetune(
                 raise KeyboardInterrupt from None
             raise
         return _load(directory, stack.pop_all())
+
+
+@contextlib.contextmanager
+def _random_states_kept() -> Iterator[None]:
+    """Restores the random states of Python and NumPy, which training seeds.
+
+    Otherwise, a caller would draw the same numbers after every call.
+    """
+    import numpy as np
+
+    of_python, of_numpy = random.getstate(), np.random.get_state()
+    try:
+        yield
+    finally:
+        random.setstate(of_python)
+        np.random.set_state(of_numpy)
 
 
 def _load(directory: str, stack: contextlib.ExitStack) -> "Predictor":

@@ -33,7 +33,7 @@ from official_bert.inputs.schemas import TEXT_INPUTS
 from official_bert.io import files
 from official_bert.modeling.encoder import Bert
 from official_bert.modeling.finetuning_models import build_model
-from official_bert.modeling.layers import skip_initialization
+from official_bert.modeling.layers import to_be_loaded
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.runs import file_names
 from official_bert.sources.formats.tf1 import checkpoint as tf1
@@ -105,7 +105,7 @@ def convert(model: Model, directory: str, to: str) -> str:
     where = model.arrays.where
     if description.vocab is None:
         raise InputError(f"{where} has no vocabulary. Pass --vocab_file.")
-    with skip_initialization():
+    with to_be_loaded():
         if description.task is not None:
             task = tasks.from_json(description.task)
             network = build_model(task.head, description.config)

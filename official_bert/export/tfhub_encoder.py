@@ -49,7 +49,7 @@ def export(model_files: ModelFiles, export_path: str) -> Exported:
     checkpoint does not fit the config, or the module cannot be written.
     """
     config = model_files.config
-    with layers.skip_initialization():
+    with layers.to_be_loaded():
         model = PretrainingModel(config)
     used = ("bert/", MASKED_LM)
     weights = tf1.by_name(

@@ -13,7 +13,7 @@ from official_bert.inference.masked_lm import MASK
 from official_bert.inputs import text_inputs
 from official_bert.modeling.encoder import Bert, BertOutput
 from official_bert.modeling.finetuning_models import build_model
-from official_bert.modeling.layers import skip_initialization
+from official_bert.modeling.layers import to_be_loaded
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options.model_source import require_finetuned
 from official_bert.sources import heads, loading, pretrained, task_file
@@ -95,7 +95,7 @@ def load_encoder(
 
     A missing pooler is not an error.
     """
-    with skip_initialization():
+    with to_be_loaded():
         bert = Bert(model_files.config)
         bert.build()
     tokenizer, source = load_weights(
@@ -116,7 +116,7 @@ def load_masked_lm(
     Raises `InputError` as `load_weights` does, or if the model has no masked-LM
     head.
     """
-    with skip_initialization():
+    with to_be_loaded():
         model = PretrainingModel(model_files.config)
     tokenizer, _ = load_weights(
         model,
@@ -154,7 +154,7 @@ def load_finetuned(
         bert = HubBert(description["hub_module"])
         model = build_model(task.head, bert.config, bert)
     else:
-        with skip_initialization():
+        with to_be_loaded():
             model = build_model(task.head, model_files.config)
     positions = model.config.max_position_embeddings
     if max_seq_length > positions:

@@ -84,11 +84,13 @@ class FinetuningModel(layers.ConfiguredLayer, layers.BatchModel):
             self.output_weights = keras.Variable(
                 keras.initializers.TruncatedNormal(stddev=_OUTPUT_RANGE),
                 shape=(self.num_outputs, size),
+                dtype="float32",
                 name="output_weights",
             )
             self.output_bias = keras.Variable(
                 "zeros",
                 shape=(self.num_outputs,),
+                dtype="float32",
                 autocast=False,
                 name="output_bias",
             )

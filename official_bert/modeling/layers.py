@@ -82,14 +82,15 @@ _skips_initialization = contextvars.ContextVar(
 
 
 @contextlib.contextmanager
-def skip_initialization() -> Iterator[None]:
-    """Creates the matrices of layers as zeros, to be loaded afterwards.
+def to_be_loaded() -> Iterator[None]:
+    """Creates layers in float32, with zeros as matrices, to be loaded later.
 
     Drawing the initial values of BERT-Base takes two seconds.
     """
     token = _skips_initialization.set(True)
     try:
-        yield
+        with default_policy("float32"):
+            yield
     finally:
         _skips_initialization.reset(token)
 

@@ -18,6 +18,7 @@ def policy(
 ) -> contextlib.AbstractContextManager[None]:
     """Layers created in the context compute in `bfloat16` or `float16`.
 
+    By default, they compute in float32, whatever the global policy of Keras is.
     With `mixed_precision`, weights, embeddings, layer normalization, softmax
     and losses stay in float32; with `matmul_precision`, everything except
     matrix products. Warns if the processor has no instructions for these.
@@ -31,7 +32,7 @@ def policy(
             )
         return layers.default_policy(layers.Bfloat16Matmul())
     if mixed_precision == "none":
-        return contextlib.nullcontext()
+        return layers.default_policy("float32")
     return layers.default_policy(f"mixed_{mixed_precision}")
 
 

@@ -1,13 +1,17 @@
 """`official_bert.finetune` does what `run_classifier.py` does."""
 
+import contextlib
 import csv
 import gc
 import json
 import pathlib
+import random
 import signal
 import sys
 import tempfile
 
+import keras
+import numpy as np
 import polars
 import pytest
 from support import review_runs
@@ -66,6 +70,18 @@ def file_names(output):
     return {name for name in names if "tfevents" not in name}
 
 
+@contextlib.contextmanager
+def keras_settings(dtype):
+    """Other defaults of Keras, as a user's program may have them."""
+    keras.config.set_floatx(dtype)
+    keras.config.set_dtype_policy(dtype)
+    try:
+        yield
+    finally:
+        keras.config.set_floatx("float32")
+        keras.config.set_dtype_policy("float32")
+
+
 def write_table(folder):
     path = folder / "reviews.csv"
     with open(path, "w", newline="") as file:
@@ -93,7 +109,8 @@ def test_rows_and_frames_give_the_results_of_the_command(folder):
     assert expected["per_class"].keys() == {"4", "5"}
     for number, data in enumerate((PandasFrame(COLUMNS), iter(ROWS))):
         output = folder / f"out{number}"
-        predictor = finetune(folder, data, output_dir=output)
+        with keras_settings("float64"):
+            predictor = finetune(folder, data, output_dir=output)
         assert predictor.output_dir == str(output)
         assert read_json(output / "eval_results.json") == expected
         assert file_names(output) == file_names(folder / "out")
@@ -126,10 +143,16 @@ assert not os.path.exists(directory)
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_learning")
-def test_temporary_directory_is_removed_with_the_predictor(folder, capsys):
+def test_call_leaves_no_directory_and_no_seed_behind(folder, capsys):
     dev = polars.DataFrame(COLUMNS)[:20]
     path = write_table(folder)
+    random.seed(1)
+    np.random.seed(1)
+    drawn = random.random(), np.random.rand()
+    random.seed(1)
+    np.random.seed(1)
     predictor = finetune(folder, path, dev_file=dev, dev_share=None)
+    assert (random.random(), np.random.rand()) == drawn
     directory = pathlib.Path(predictor.output_dir)
     assert directory.is_relative_to(temporary(folder)[0])
     scores = read_json(directory / "eval_results.json")["per_class"].values()

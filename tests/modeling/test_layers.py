@@ -129,6 +129,7 @@ def test_initialization_is_skipped_only_in_the_context():
         layer.build((1, 8))
         return layer.kernel.numpy()
 
-    with layers.skip_initialization():
+    with layers.default_policy("bfloat16"), layers.to_be_loaded():
         assert not kernel().any()
+        assert kernel().dtype == np.float32
     assert kernel().all()
