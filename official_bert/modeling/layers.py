@@ -223,19 +223,14 @@ class ConfiguredLayer(keras.layers.Layer):
     `config` may also be its dict, as `get_config` returns it.
     """
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Requires a config, in place of a name or of inputs."""
-        config = args[0] if args else kwargs.get("config")
+    def __init__(
+        self, config: BertConfig | Mapping[str, Any], **kwargs: Any
+    ) -> None:
         if not isinstance(config, BertConfig | Mapping):
             raise TypeError(
                 f"`config` must be a BertConfig. Received: {quoted(config)}. "
                 "For a model by name, use `from_pretrained(name)`."
             )
-        return super().__new__(cls, *args, **kwargs)
-
-    def __init__(
-        self, config: BertConfig | Mapping[str, Any], **kwargs: Any
-    ) -> None:
         super().__init__(**kwargs)
         if not isinstance(config, BertConfig):
             config = BertConfig.from_dict(dict(config))

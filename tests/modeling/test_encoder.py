@@ -123,11 +123,25 @@ def test_dict_or_list_as_first_argument_is_an_error(model, inputs, is_built):
         bert(inputs)
 
 
-@pytest.mark.parametrize("arguments", [["a"], [], [np.ones([1, 2])]])
-def test_model_that_is_made_without_a_config_is_an_error(arguments):
+@pytest.mark.parametrize("config", ["a", None, np.ones([1, 2])])
+def test_model_that_is_made_without_a_config_is_an_error(config):
     for model_class in (Bert, PretrainingModel, SequenceClassifier):
         with pytest.raises(TypeError, match=r"`config` .*`from_pretrained"):
-            model_class(*arguments, input_ids=IDS)
+            model_class(config, input_ids=IDS)
+        with pytest.raises(TypeError, match=r"argument.* 'config'"):
+            model_class(input_ids=IDS)
+
+
+def test_subclass_may_have_its_own_arguments():
+    class Pooled(Bert):
+        def __init__(self, size, config):
+            super().__init__(config)
+            self.size = size
+
+        def call(self, input_ids):
+            return super().call(input_ids).pooled_output[:, : self.size]
+
+    assert Pooled(3, CONFIG)(IDS).shape == (len(IDS), 3)
 
 
 def test_batch_that_is_given_by_name_is_an_error(model):
