@@ -67,18 +67,20 @@ class ChoiceColumns(NamedTuple):
         """
         choices, _ = self.find_choices(cells, where)
         context = cells.get(self.context)
-        question = cells.get(self.question) or ""
+        question = cells.get(self.question)
         if question and not context:
-            context, question = question, ""
-        for text in (context, question, *choices):
+            context, question = question, None
+        for text in (context, question or "", *choices):
             if not isinstance(text, str):
+                received = "none" if text is None else quoted(text)
+                if context is None and question is not None:
+                    received = "an empty question, without a context"
                 raise InputError(
                     f"{where}: choices and {self.context!r} or "
-                    f"{self.question!r} must be texts. Received: "
-                    f"{'none' if text is None else quoted(text)}."
+                    f"{self.question!r} must be texts. Received: {received}."
                 )
         texts = [choice.strip() for choice in choices]
-        return ChoiceExample(where, str(context), texts, None, question)
+        return ChoiceExample(where, str(context), texts, None, question or "")
 
     def find_choices(
         self, cells: Mapping[str, Any], where: str

@@ -291,8 +291,9 @@ def test_missing_choices_count_neither_in_the_loss_nor_in_the_answer(tokenizer):
     assert task.parse(shorter, "x").choices == ["b", "c"]
     with pytest.raises(InputError, match=r"must be texts\. Received: 0"):
         task.parse({**shorter, "C": 0}, "x")
-    with pytest.raises(InputError, match=r"must be texts\. Received: none"):
-        task.parse({**shorter, "question": ""}, "x")
+    for question, received in ((None, "none"), ("", "an empty question")):
+        with pytest.raises(InputError, match=rf"texts\. Received: {received}"):
+            task.parse({**shorter, "question": question}, "x")
 
 
 def test_windows_of_long_texts_are_an_error_in_multiple_choice():
