@@ -258,7 +258,7 @@ def save_pretrained(
     tokenizer: FullTokenizer | None,
 ) -> None:
     """Writes the files of a TF1 model; see `PretrainedLayer`."""
-    directory = os.fspath(directory)
+    directory = os.path.expanduser(directory)
     if RunDirectory(directory).is_of_run:
         raise InputError(
             f"{directory} is a run directory, whose checkpoints would no "
