@@ -150,8 +150,7 @@ def _write(
     names, shape = [*TEXT_INPUTS], [None, None]
     task, scale = description.task, None
     if task is not None:
-        if task["kind"] == "choice":
-            shape = [None, None, None]
+        shape = [None for _ in tasks.from_json(task).head.ids_shape]
         deviation = task.pop("target_deviation", 1.0)
         scale = (deviation, task.pop("target_mean", 0.0))
     elif isinstance(model, PretrainingModel):

@@ -72,7 +72,7 @@ def load_finetuned(
         return load(), None
     directory = engine.directory
     task, length = tasks.load(task_file.read(directory), directory)
-    engine.require_shape(task.head.logits_shape)
+    engine.require_shapes(task.head.ids_shape, task.head.logits_shape)
     exported = run_files(directory)
     kept = exported.special_tokens if task.finds_special_tokens else ()
     tokenizer = exported.tokenizer_for(exported.config, kept)

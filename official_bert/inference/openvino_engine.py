@@ -108,20 +108,23 @@ class OpenVinoEngine:
         self._idle = collections.deque[Any]()  # Requests that are not running.
         self._first_call, self._has_run = threading.Lock(), False
 
-    def require_shape(self, shape: Sequence[int]) -> None:
-        """Raises `InputError` if the first output cannot have a shape.
+    def require_shapes(self, ids: Sequence[int], logits: Sequence[int]) -> None:
+        """Raises `InputError` if inputs or the first output have other shapes.
 
         A size of -1 is any size.
         """
         openvino = import_openvino()
-        own = self._compiled.outputs[self._order[0]].partial_shape
-        if not own.compatible(openvino.PartialShape(shape)):
-            raise InputError(
-                f"{self.directory}: the outputs of {file_names.OPENVINO} must "
-                f"have the shape {[*shape]}, where -1 is any size, to fit "
-                f"{file_names.TASK}. Received: {own}. The files are of "
-                "different models. Export the model again."
-            )
+        output = self._compiled.outputs[self._order[0]]
+        for port, shape in ((self._compiled.inputs[0], ids), (output, logits)):
+            own = port.partial_shape
+            if not own.compatible(openvino.PartialShape(shape)):
+                raise InputError(
+                    f"{self.directory}: `{port.any_name}` of "
+                    f"{file_names.OPENVINO} must have the shape {[*shape]}, "
+                    f"where -1 is any size, to fit {file_names.TASK}. "
+                    f"Received: {own}. The files are of different models. "
+                    "Export the model again."
+                )
 
     def __call__(self, batch: dict[str, np.ndarray]) -> list[np.ndarray]:
         """Returns the outputs of a batch; other entries of it are ignored."""

@@ -178,6 +178,11 @@ class Head:
     temperature: float = 0.05
 
     @property
+    def ids_shape(self) -> tuple[int, ...]:
+        """The shape of the token ids; -1: any size. There may be C choices."""
+        return (-1,) * (3 if self.kind == "multiple_choice" else 2)
+
+    @property
     def logits_shape(self) -> tuple[int, ...]:
         """The shape of the logits; -1: any size, such as B."""
         if self.kind == "multiple_choice":

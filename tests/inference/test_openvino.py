@@ -313,9 +313,18 @@ def test_damaged_model_is_an_error(exports, tmp_path, name, change):
         Predictor.from_dir(export)
 
 
-@pytest.mark.parametrize("other", ["regression", "windows", "squad"])
-def test_task_of_another_model_is_an_error(exports, tmp_path, other):
-    export = copy(exports / "classification", tmp_path)
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("classification", "regression"),
+        ("classification", "windows"),
+        ("classification", "squad"),
+        ("classification", "choice"),
+        ("choice", "classification"),
+    ],
+)
+def test_task_of_another_model_is_an_error(exports, tmp_path, name, other):
+    export = copy(exports / name, tmp_path)
     shutil.copy(exports / other / "task.json", export)
     with pytest.raises(InputError, match=r"must have the shape .* task\.json"):
         Predictor.from_dir(export)
