@@ -40,8 +40,8 @@ def require_same_outputs(task: Task, model_files: ModelFiles) -> None:
     """Compares a model with a task that only evaluates it.
 
     Raises `InputError` if the model has the same labels in another order, such
-    as an MNLI model of transformers, or standardized targets. Other names of
-    labels are a warning.
+    as an MNLI model of transformers, or standardized targets, or if only one of
+    the two has pairs of texts. Other names of labels are a warning.
     """
     checkpoint = model_files.init_checkpoint
     trained, current = model_files.task, task.to_json()
@@ -49,6 +49,13 @@ def require_same_outputs(task: Task, model_files: ModelFiles) -> None:
         raise InputError(
             f"{checkpoint} was trained on differently scaled targets. Pass its "
             "run directory as --output_dir, or use predict.py."
+        )
+    examples: dict[Any, str] = {False: "single texts", True: "text pairs"}
+    before, now = (examples.get(t.get("is_pair")) for t in (trained, current))
+    if before and now and before != now:
+        raise InputError(
+            f"{checkpoint} was trained on {before}, but the task has {now}. "
+            "Choose a model of this task."
         )
     theirs, ours = trained.get("labels", ()), current.get("labels", ())
     plain = [[label.casefold() for label in names] for names in (theirs, ours)]

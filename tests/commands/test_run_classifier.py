@@ -292,20 +292,22 @@ def test_output_layer_is_loaded_only_for_the_same_labels(
 
 
 @pytest.mark.parametrize(
-    ("labels", "message"),
+    ("labels", "others", "message"),
     [
-        ("NO Yes", ""),
-        ("yes no", "labels yes, no, .* for no, yes. Use predict"),
-        ("LABEL_0 LABEL_1", "LABEL_1, .* for no, yes. They are compared"),
+        ("NO Yes", {"is_pair": True}, ""),
+        ("no yes", {}, ""),
+        ("no yes", {"is_pair": False}, "on single texts, .* has text pairs"),
+        ("yes no", {}, "labels yes, no, .* for no, yes. Use predict"),
+        ("LABEL_0 LABEL_1", {}, "LABEL_1, .* for no, yes. They are compared"),
     ],
 )
-def test_model_of_other_labels_is_not_evaluated_silently(
-    tmp_path, caplog, labels, message
+def test_model_of_another_task_is_not_evaluated_silently(
+    tmp_path, caplog, labels, others, message
 ):
-    described = {"kind": "text", "labels": labels.split()}
+    described = {"kind": "text", "labels": labels.split(), **others}
     (tmp_path / "task.json").write_text(json.dumps(described))
     model_files = ModelFiles("", "", f"{tmp_path}/model.ckpt-1", True)
-    classifier = ClassificationTask(labels=("no", "yes"))
+    classifier = ClassificationTask(labels=("no", "yes"), is_pair=True)
     try:
         output_layer.require_same_outputs(classifier, model_files)
         found = caplog.text
