@@ -1,6 +1,7 @@
 """Checks and parses record files for training."""
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -189,13 +190,15 @@ def _check_lengths(where: str, features: Any, schema: Schema) -> None:
                 "create_pretraining_data.py wrote."
             )
         kind = "float_list" if feature.is_float else "int64_list"
-        length = len(getattr(features[name], kind).value)
-        if length != feature.length:
+        size = len(getattr(features[name], kind).value)
+        expected = math.prod(feature.shape)
+        if size != expected:
             problems.append(
-                f"`{name}` must have {feature.length} values in its {kind}, "
-                f"but has {length}"
+                f"`{name}` must have {expected} values in its {kind}, but has "
+                f"{size}"
             )
-            if feature.flag and length:
+            if feature.flag and size:
+                length = size // feature.num_choices
                 flags[f"--{feature.flag}={length}"] = None
     if problems:
         advice = f" Pass {' '.join(flags)}." if flags else ""

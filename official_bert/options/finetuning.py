@@ -171,6 +171,7 @@ class FinetuningOptions(
         "none|float16|dynamic|int8",
         needs="do_eval",
         check=checks.installed("nncf", needed_for="int8"),
+        tasks="classification multilabel regression choices tags spans",
         **flags.PER_COMMAND,
     )
 

@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from support import tiny
 
+from official_bert import tasks
 from official_bert.commands import run_classifier
 from official_bert.errors import InputError
 from official_bert.export import quantization, serving
 from official_bert.export.serving import tflite
 from official_bert.inference.predictor import Predictor
 from official_bert.inference.trained_models import load_finetuned
+from official_bert.options import RunClassifier
 
 DEV = tiny.texts(60, 2, longest=9)
 EXPORT = {
@@ -112,3 +114,12 @@ def test_int8_without_training_records_is_an_error(folder):
     flags = {**EXPORT, "export_openvino": True, "quantize": "int8"}
     with pytest.raises(InputError, match=r"int8 needs .*train\.tf_record"):
         tiny.options(folder, **flags).resolve()
+
+
+def test_quantizing_a_model_of_sentence_embeddings_is_an_error():
+    options = RunClassifier(
+        task_name="csv", task_type="embedding", quantize="int8"
+    )
+    message = r"--quantize=int8 is for classification, .* Omit it"
+    with pytest.raises(InputError, match=message):
+        tasks.get(options)

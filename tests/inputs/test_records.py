@@ -91,6 +91,15 @@ def test_records_that_do_not_fit_are_an_error(file, expected, message):
         check(file, *expected)
 
 
+def test_records_of_multiple_choice_fit_their_schema(tmp_path):
+    row = {name: [1] * 6 for name in schemas.TEXT_INPUTS}
+    name = record_files.write(tmp_path / "a.tfrecord", [row])
+    check(name, schema=schemas.text_schema(3, num_choices=2))
+    message = r"must have 4 values in .*, but has 6.* Pass --max_seq_length=3\."
+    with pytest.raises(InputError, match=message):
+        check(name, schema=schemas.text_schema(2, num_choices=2))
+
+
 def test_wrong_record_in_the_middle_is_named(tmp_path):
     path = tmp_path / "a.tfrecord"
     record_files.write(path, map(example, [1, 2, 3, 77, -5]))
