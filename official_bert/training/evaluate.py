@@ -55,12 +55,17 @@ def _calibrate(
 ) -> Calibrated:
     """Calibrates a model for own data on the evaluation data of its run.
 
-    Writes the calibration to `task.json`. For other data or an unfinished run,
-    and for benchmarks, returns `_calibrated`.
+    Writes the calibration to `task.json`. If the evaluated data or the length
+    of inputs is another one, for an unfinished run, and for benchmarks, returns
+    `_calibrated`.
     """
     options, directory = run.options, run.options.output_dir
-    is_other = _variant(run) or options.run_directory.is_unfinished
-    if not options.train_file or is_other or not task_file.is_in(directory):
+    stored = task_file.read(directory) if task_file.is_in(directory) else {}
+    now = {**run.task.to_json(), "max_seq_length": options.max_seq_length}
+    names = "max_seq_length", "long_documents"  # Those of `predict.py`.
+    is_other = any(stored.get(name) != now.get(name) for name in names)
+    is_other |= bool(_variant(run)) or options.run_directory.is_unfinished
+    if not options.train_file or is_other:
         return _calibrated(run, examples, answers)
     result = run.task.calibrate(examples, answers, fits=True)
     if options.is_chief:

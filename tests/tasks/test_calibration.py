@@ -277,6 +277,8 @@ def test_only_evaluation_data_of_a_finished_run_calibrates_its_model(tmp_path):
     for trained, num_steps, changes, is_fitted in (
         (own, 4, {}, False),  # The checkpoint is that of step 3.
         (own, 3, {"dev_file": other}, False),
+        (own, 3, {"max_seq_length": 3}, False),
+        (own, 3, {"long_document": "head_tail"}, False),
         (in_directory, 3, {**dict.fromkeys(own), **in_directory}, False),
         (own, 3, {}, True),
         (own, 3, {"dev_file": other}, True),
