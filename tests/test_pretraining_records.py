@@ -317,6 +317,17 @@ def test_records_of_several_tokenizers_are_an_error(records, change):
             prepare(records, **both)
 
 
+def test_records_of_another_pair_task_are_an_error(records):
+    prepare(records, nsp="none")
+    with pytest.raises(InputError, match=r"^--nsp=sop must .*static, next\."):
+        prepare(records, nsp="sop")
+    inputs = pretraining_records.write_inputs(records, DOCUMENT, WORDS)
+    pretraining_records.make(inputs, records / "a", nsp="sop", **SIZES)
+    both = f"{records}/static,{records}/a"
+    with pytest.raises(InputError, match=r"^--nsp=next must .*/a, sop\."):
+        prepare(records, input_file=both)
+
+
 def test_records_without_a_description_are_accepted(records):
     other = write_other_vocab(records / "other")
     with (records / "static").open("ab") as file:  # By another program.

@@ -1,16 +1,16 @@
-"""How the text of pre-training records was tokenized.
+"""How pre-training records were created, above all their tokenizer.
 
 A file beside the records describes it, `NAME.tokenizer.json`, because the
 records are those of the original implementation::
 
     {"vocab_file": "/data/vocab.txt", "num_tokens": 4000,
      "tokenizer": {"vocabulary": "0123456789abcdef", "do_lower_case": true},
-     "share_unknown": 0.0012, "num_bytes": 81920}
+     "nsp": "next", "share_unknown": 0.0012, "num_bytes": 81920}
 
-Only `tokenizer` is compared; a model that is trained from scratch gets these
-settings. `vocabulary` is a hash of the tokens and their ids, so line ends do
-not matter. If `num_bytes` is not the size of the records, another program
-replaced them, and the file is ignored.
+All files of a run must have the same `tokenizer`; a model that is trained from
+scratch gets these settings. `vocabulary` is a hash of the tokens and their ids,
+so line ends do not matter. If `num_bytes` is not the size of the records,
+another program replaced them, and the file is ignored.
 """
 
 import hashlib

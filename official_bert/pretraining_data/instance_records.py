@@ -242,6 +242,7 @@ def finish(counts: Counter[str], job: Job, text: sentences.Summary) -> None:
         options.vocab_file,
         **job.tokenizer.settings.to_json(),
     )
+    description["nsp"] = options.nsp
     for name in options.output_files():
         record_tokenizer.write(name, description, text.share_unknown)
     num_positions = counts["records"] * options.max_seq_length

@@ -228,7 +228,7 @@ def prepare(options: RunPretraining) -> PretrainingRun:
         config.require_vocabulary(vocab, options.model_files.vocab_source)
     names = _expand(options.input_file)
     eval_names = _expand(options.eval_file) if options.eval_file else []
-    _check_tokenizer([*names, *eval_names], config, options)
+    _check_descriptions([*names, *eval_names], config, options)
     resumed = resuming.check(options, config, {"training data": names})
     strategy = distribution.choose_strategy(options)
     data = eval_data = _checked_records(names, config, options)
@@ -258,10 +258,10 @@ def _expand(patterns: str) -> list[str]:
     return records.without_empty(found or names)
 
 
-def _check_tokenizer(
+def _check_descriptions(
     names: list[str], config: BertConfig, options: RunPretraining
 ) -> None:
-    """Raises `InputError` if records have another vocabulary than the model.
+    """Raises `InputError` if records do not suit the model or its loss.
 
     The model's vocabulary may be known from `--vocab_file`, or from a file
     beside its weights; otherwise, only its size is compared. If a file beside
@@ -270,6 +270,11 @@ def _check_tokenizer(
     found = record_tokenizer.read_all(names)
     if not found:
         return
+    for name, description in found.items():
+        nsp = description.get("nsp", options.nsp)
+        if options.nsp not in (nsp, "none"):
+            message = f"must be none or, as in the records of {name}, {nsp}."
+            raise options.error("nsp", message)
     name = max(found, key=lambda name: found[name]["share_unknown"])
     description = found[name]
     share = description["share_unknown"]
