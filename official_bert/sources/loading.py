@@ -282,6 +282,7 @@ def save_pretrained(
     elif files.exists(vocab_file):
         layer.config.require_vocabulary(load_vocab(vocab_file), vocab_file)
     arrays = _by_checkpoint_name(layer).items()
+    files.make_directory(directory)
     tf1_weights.write_files(directory, arrays, description)
 
 

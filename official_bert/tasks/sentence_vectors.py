@@ -136,7 +136,7 @@ def as_vectors(name: str, vectors: Any, size: int = 0) -> np.ndarray:
         received = quoted(vectors)
     else:
         received = f"the shape {list(array.shape)}"
-        if array.ndim == 2 and size in (0, array.shape[1]):
+        if array.ndim == 2 and 0 < array.shape[1] == (size or array.shape[1]):
             if np.isfinite(array).all():
                 return array
             received = "NaN or infinity"

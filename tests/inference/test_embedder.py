@@ -240,6 +240,8 @@ def test_invalid_calls_are_errors():
     vectors = np.float32([[1, 2]])
     with pytest.raises(InputError, match="`queries` must be texts, which"):
         make().search(vectors, vectors)
+    with pytest.raises(InputError, match=r"`a` must be .*shape \[1, 0\]"):
+        make().similarity([], vectors)
     with pytest.raises(TypeError, match=r"`from_pretrained\(name\)`"):
         Embedder("bert_tiny_demo")
     with pytest.raises(InputError, match=r"q\. Received"):

@@ -78,8 +78,8 @@ def test_saved_model_is_loaded_with_its_tokenizer(
     assert (found.vocab_file, found.do_lower_case) == ("saved/vocab.txt", False)
     assert Tokenizer.from_pretrained("saved").vocab == tokenizer.vocab
     monkeypatch.setenv("HOME", os.getcwd())
-    model_class(model.config).save_pretrained("~/new")
-    assert os.path.exists("new/bert_model.ckpt.index")
+    model_class(model.config).save_pretrained("~/new/model")
+    assert os.path.exists("new/model/bert_model.ckpt.index")
     other = model_class(dataclasses.replace(model.config, vocab_size=9))
     for tokenizer_of_another_model in (None, tokenizer):
         with pytest.raises(InputError, match=r"vocab\.txt: \d+ tokens exceed"):
