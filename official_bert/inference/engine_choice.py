@@ -167,7 +167,9 @@ def _openvino(
     if directory:
         precision = choice.precision.replace("auto", "float32")
         logging.info(f"Engine: OpenVINO, {precision}: {directory}")
-        return OpenVinoEngine(directory, outputs, choice.precision)
+        return OpenVinoEngine(
+            directory, outputs, choice.precision, choice.copies_weights
+        )
     if choice.precision == "bfloat16":
         raise InputError(
             "--precision=bfloat16 needs OpenVINO. Add --engine=openvino."

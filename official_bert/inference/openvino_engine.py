@@ -58,18 +58,24 @@ class OpenVinoEngine:
         precision: "auto", "float32" or "bfloat16": the precision of
             computation. Outputs are float32. "auto" is float32, and so is
             "bfloat16", with a warning, on processors without bfloat16.
+        copies_weights: See `EngineOptions`.
 
     Raises:
         InputError: The model is damaged, or lacks an output.
     """
 
     def __init__(
-        self, directory: str, outputs: Sequence[str], precision: str = "auto"
+        self,
+        directory: str,
+        outputs: Sequence[str],
+        precision: str = "auto",
+        copies_weights: bool = False,
     ) -> None:
         self.directory = directory
         openvino = import_openvino()
         path = os.path.join(directory, file_names.OPENVINO)
         core = openvino.Core()
+        core.set_property({"ENABLE_MMAP": not copies_weights})
         try:
             model = core.read_model(path)
             by_name = {output.any_name: output for output in model.outputs}

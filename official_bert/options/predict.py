@@ -17,6 +17,8 @@ EXPLANATIONS = ("integrated_gradients", "occlusion")
 class Predict(AnswerOptions, heading="Model"):
     """Options of `predict.py`."""
 
+    copies_weights = False
+
     input_file: str = checks.file_option(
         "Examples, one per line. -: standard input.", "-", heading="Data"
     )

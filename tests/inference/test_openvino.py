@@ -313,6 +313,16 @@ def test_damaged_model_is_an_error(exports, tmp_path, name, change):
         Predictor.from_dir(export)
 
 
+def test_answers_do_not_change_with_the_file_of_the_weights(exports, tmp_path):
+    export = copy(exports / "classification", tmp_path)
+    predictor = Predictor.from_dir(export)
+    expected = predictor(PAIRS)
+    size = (export / "model.bin").stat().st_size
+    with open(export / "model.bin", "r+b") as file:
+        file.write(bytes(size))
+    assert predictor(PAIRS) == expected
+
+
 @pytest.mark.parametrize(
     ("name", "other"),
     [
