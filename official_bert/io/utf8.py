@@ -17,7 +17,8 @@ LFS_POINTER = b"version https://git-lfs"
 _NOT_TEXT = {
     b"PK\x03\x04": "a ZIP archive, such as .xlsx. Rename it or, if this is no "
     "table, export it as CSV in UTF-8",
-    b"PAR1": "Parquet. Give the file a name that ends in .parquet",
+    b"PAR1": "Parquet. The name of a table must end in .parquet; for a corpus, "
+    "export the text",
     b"\xd0\xcf\x11\xe0": "an Office file, such as .xls. Export it as CSV",
     b"\x1f\x8b": "gzip data. Give the file a name that ends in .gz",
     b"BZh91AY&SY": "bzip2 data. Unpack it",

@@ -88,6 +88,7 @@ LFS_POINTER = b"version https://git-lfs.github.com/spec/v1\nsize 12345\n"
         ("a.csv", b"PK\x03\x04\x14\0\xff", r"csv:1: .* a ZIP .*\.xlsx\. .*CSV"),
         ("a.csv", b"\xd0\xcf\x11\xe0", r"csv:1: .* \.xls\. .*CSV"),
         ("a.tsv", PACKED, r"tsv:1: .* gzip data\. .*ends in \.gz"),
+        ("a.parquet", b"PAR1\x15\0\xff", r"uet:1: .* Parquet\. .* export"),
         ("a.tar", ARCHIVE, r"tar:1: .* a tar archive\."),
         ("a.tar.gz", gzip.compress(ARCHIVE, mtime=0), r"gz:1: .* a tar"),
         ("a.txt", bz2.compress(b"one\n"), r"txt:1: .* bzip2 data\."),
