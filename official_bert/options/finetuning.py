@@ -51,7 +51,7 @@ class FinetuningOptions(
     )
     # Values in the commands that lack these flags of `run_classifier.py`.
     best_metric = fold = task_type = ""
-    label_smoothing, mine_negatives = 0.0, 0
+    label_smoothing = 0.0
     train_file = dev_file = test_file = corpus_file = cast("str | None", None)
 
     num_train_epochs: float = flags.non_negative(

@@ -71,7 +71,7 @@ class TrainingOptions(
 
     # Values in the commands that lack these flags.
     nsp = bert_hub_module_handle = ""
-    early_stopping = 0
+    early_stopping = mine_negatives = 0
 
     bert_config_file: str = flags.path_option(
         "The model's bert_config.json.", implied_by="model", heading="Model"

@@ -23,15 +23,6 @@ from official_bert.training import interruption
 
 _TPU_TIMEOUT = 10  # Seconds.
 
-# {split: the flag of its batch size}.
-_BATCH_SIZE_FLAGS = {
-    "train": "train_batch_size",
-    "unlabeled": "train_batch_size",
-    "dev": "eval_batch_size",
-    "corpus": "eval_batch_size",
-    "test": "predict_batch_size",
-}
-
 # TensorFlow raises these when another host dies in a collective operation.
 _HOST_LOST = (
     tf.errors.AbortedError,
@@ -57,8 +48,14 @@ def choose_strategy(options: TrainingOptions) -> tf.distribute.Strategy:
         )
     else:
         strategy = get_strategy(options.resolved_strategy)
-    for split in options.used_splits:
-        _require_divisible(options, strategy, split)
+    splits = options.used_splits
+    for flag, is_used in (
+        ("train_batch_size", options.do_train),
+        ("eval_batch_size", "dev" in splits or options.mine_negatives),
+        ("predict_batch_size", "test" in splits),
+    ):
+        if is_used:
+            _require_divisible(options, strategy, flag)
     return strategy
 
 
@@ -223,14 +220,13 @@ def _gather(
 
 
 def _require_divisible(
-    options: TrainingOptions, strategy: tf.distribute.Strategy, split: str
+    options: TrainingOptions, strategy: tf.distribute.Strategy, flag: str
 ) -> None:
-    flag = _BATCH_SIZE_FLAGS[split]
     batch_size = getattr(options, flag)
     divisor = strategy.num_replicas_in_sync
     reason = "the number of devices"
     num_parts = options.gradient_accumulation_steps
-    if split == "train" and num_parts > 1:
+    if flag == "train_batch_size" and num_parts > 1:
         factor = f"--gradient_accumulation_steps={num_parts}"
         reason += f" ({divisor}) times {factor}"
         divisor *= num_parts

@@ -8,7 +8,7 @@ import tensorflow as tf
 from support import pretraining_runs
 
 from official_bert.errors import InputError
-from official_bert.options import RunPretraining
+from official_bert.options import RunClassifier, RunPretraining
 from official_bert.training import distribution
 
 
@@ -54,6 +54,35 @@ def test_hosts_that_start_differently_are_an_error(
         return
     with pytest.raises(InputError, match=message):
         start(options.replace(**changes), step)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"do_train": True}, "--train_batch_size=3 must be a multiple of 2, "),
+        ({"do_eval": True}, "--eval_batch_size=3 "),
+        ({"do_predict": True}, "--predict_batch_size=3 "),
+        ({"mine_negatives": 2}, "--eval_batch_size=3 "),
+        (
+            {"do_train": True, "mine_negatives": 2, "train_batch_size": 4},
+            "--eval_batch_size=3 ",
+        ),
+        (
+            {
+                "do_train": True,
+                "train_batch_size": 6,
+                "gradient_accumulation_steps": 2,
+            },
+            r"--train_batch_size=6 must be a multiple of 4, .* \(2\) times ",
+        ),
+    ],
+)
+def test_batches_in_use_must_divide_evenly_among_devices(flags, message):
+    names = "train_batch_size", "eval_batch_size", "predict_batch_size"
+    flags = {**dict.fromkeys(names, 3), "train_file": "a.csv", **flags}
+    options = RunClassifier(distribution_strategy="mirrored", **flags)
+    with pytest.raises(InputError, match=message):
+        distribution.choose_strategy(options)
 
 
 def tpu_options(folder, **flags):
