@@ -59,14 +59,19 @@ def choose_strategy(options: TrainingOptions) -> tf.distribute.Strategy:
     return strategy
 
 
-# Cached, because a second MirroredStrategy in one process numbers its
-# reductions like the first one, and TensorFlow would confuse them.
-@functools.cache
 def get_strategy(name: str) -> tf.distribute.Strategy:
     """Returns the strategy for `--distribution_strategy`, except `tpu`.
 
-    Without a GPU, `mirrored` uses all logical CPUs.
+    Without a GPU, `mirrored` uses all logical CPUs. `none` is the strategy in
+    whose scope `finetune` is called, if any.
     """
+    return _create_strategy(name) or tf.distribute.get_strategy()
+
+
+# Cached, because a second MirroredStrategy in one process numbers its
+# reductions like the first one, and TensorFlow would confuse them.
+@functools.cache
+def _create_strategy(name: str) -> tf.distribute.Strategy | None:
     list_devices = tf.config.list_logical_devices
     if name == "none":
         num_gpus = len(list_devices("GPU"))
@@ -77,7 +82,7 @@ def get_strategy(name: str) -> tf.distribute.Strategy:
                 "uses all"
             )
         logging.info(f"Running on {device}")
-        return tf.distribute.get_strategy()
+        return None
     if name == "multi_worker_mirrored":
         hosts = ", ".join(tf_config.hosts())
         logging.info(f"Waiting for all hosts: {hosts}. Ctrl-C aborts.")

@@ -22,6 +22,14 @@ def test_replicas_get_their_shares_in_order():
     assert found == [[[0, 1], [2, 3]], [[4, 5], [6, 7]], [[8, 9], [10, 11]]]
 
 
+def test_strategy_of_the_caller_is_used_in_its_scope_only():
+    own = tf.distribute.OneDeviceStrategy("CPU:0")
+    for _ in range(2):
+        assert distribution.get_strategy("none") is not own
+        with own.scope():
+            assert distribution.get_strategy("none") is own
+
+
 @pytest.mark.parametrize(
     ("changes", "step", "message"),
     [
