@@ -237,8 +237,9 @@ class Predictor:
         The model is for classification or regression of pairs of texts. Each
         result has the `index` of a document and its `score`: the predicted
         number; with two labels, the probability of the second one; with more,
-        the mean of their ids. Equal scores keep the order of the documents.
-        Without `k`, all documents are ranked.
+        the mean of their ids, without calibration, as in the metrics. Equal
+        scores keep the order of the documents. Without `k`, all documents are
+        ranked.
         """
         if not self.task.ranks_pairs:
             raise InputError(
@@ -257,12 +258,15 @@ class Predictor:
         examples = [self.parse([query, texts[n]], n) for n in texts]
         if not examples:
             return []
+        task: Any = self.task
+        if len(task.labels) > 2:
+            task = task.uncalibrated
         answers = [
             answer
             for features, logits in self._run(examples)
-            for answer in self.task.answers(features, logits)
+            for answer in task.answers(features, logits)
         ]
-        scores = self.task.relevance(answers)
+        scores = task.relevance(answers)
         order = np.argsort(-scores, kind="stable")[:k]
         return [{"index": int(i), "score": float(scores[i])} for i in order]
 

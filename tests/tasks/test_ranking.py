@@ -1,5 +1,6 @@
 """Pairs of a query and a document: `--group_column` and `Predictor.rank`."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -12,6 +13,9 @@ from official_bert import tasks
 from official_bert.commands import run_classifier
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
+from official_bert.sources import task_file
+from official_bert.tasks.calibration import NO_CALIBRATION
+from official_bert.tasks.classification import ClassificationTask
 from official_bert.tasks.multilabel import MultilabelTask
 from official_bert.tasks.text import TextExample
 from official_bert.tasks.text_types import TYPES
@@ -195,6 +199,19 @@ def test_reranker_learns_and_ranks_the_documents_of_a_query(trained):
     assert json.loads(json.dumps(found)) == found
     assert predictor.rank("cat 1", documents, k=1) == found[:1]
     assert predictor.rank("cat 1", iter(())) == []
+
+
+def test_calibration_keeps_the_order_of_documents_with_three_labels(tmp_path):
+    task = ClassificationTask(labels=("0", "1", "2"), is_pair=True)
+    output = tiny.save_finetuned(tmp_path / "model", task)
+    documents = ["cat sun", "good rain", "bad red", "rain"]
+    found = Predictor.from_dir(output).rank("cat", documents)
+    calibration = NO_CALIBRATION._replace(temperature=8.0)
+    calibrated = dataclasses.replace(task, calibration=calibration)
+    task_file.set_calibration(output, calibrated.to_json())
+    predictor = Predictor.from_dir(output)
+    assert predictor.task.calibration.temperature == 8
+    assert predictor.rank("cat", documents) == found
 
 
 @pytest.mark.slow
