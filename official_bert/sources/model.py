@@ -150,6 +150,7 @@ class Description:
         if self.task is not None:
             json_files.write(task_file.path_in(directory), self.task)
         length, task = self.config.max_position_embeddings, self.task or {}
+        length = min(length, self.max_seq_length or length)
         if task.get("kind") == "text":  # Others read long texts in windows.
             length = min(length, task.get("max_seq_length", length))
         tokenizer_files.write(directory, self.vocab, self.settings, length)

@@ -228,6 +228,16 @@ def test_settings_of_the_tokenizer_survive_a_round_trip(tmp_path):
         assert tokenizer.tokenize(f"abé{last}中a") == tokens
 
 
+@pytest.mark.parametrize("head", ["masked_lm", "token_classification"])
+def test_maximum_length_survives_a_round_trip(tmp_path, head):
+    released(tmp_path / "a", head)
+    hf = to_hf(tmp_path / "a", head)
+    config = "tokenizer_config.json"
+    change_json(hf / config, model_max_length=9)  # Of 12 positions.
+    back = to_hf(to_tf1(hf), name="back")
+    assert read_json(back / config)["model_max_length"] == 9
+
+
 @pytest.mark.parametrize(
     "to",
     ["tf1", "huggingface", pytest.param("openvino", marks=pytest.mark.slow)],

@@ -15,6 +15,7 @@ from official_bert.runs import checkpoints, file_names
 from official_bert.runs.directory import RunDirectory
 from official_bert.sources import checkpoint_paths, heads, task_file
 from official_bert.sources.formats import Source
+from official_bert.sources.formats.huggingface import sentence_transformers
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.model import Arrays, Description, Model, Names
 from official_bert.tasks.text_types import problem_type
@@ -73,12 +74,14 @@ def describe(source: Source, config: BertConfig) -> Description:
     """
     config.require_same_direction(source.path)
     task = task_file.read_beside(source.path)
+    folder = checkpoint_paths.directory(source.path)
     return Description(
         config=config,
         settings=TokenizerSettings(task.get("do_lower_case")),
         task=task or None,
         labels=tuple(task.get("labels", ())),
         problem_type=problem_type(task),
+        max_seq_length=sentence_transformers.read_length(folder),
         head=tasks.head_kind(task),
     )
 
