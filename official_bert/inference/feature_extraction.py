@@ -95,12 +95,13 @@ class FeatureExtractor:
     ) -> Iterable[np.ndarray]:
         """Returns [S, layers, H], or pooled [layers, D], of each text."""
         layers, mask = engines.require_finite(outputs), batch["input_mask"]
-        if self._pooling:
-            pooled = [self._pooling(vectors, mask) for vectors in layers]
-            return np.stack(pooled, axis=1)
-        stacked = np.stack(layers, axis=2)
-        if self.options.normalize:
-            stacked = normalize(stacked)
+        if pooling := self._pooling:
+            layers = [pooling(vectors, mask) for vectors in layers]
+        stacked = np.stack(layers, axis=-2)
+        if self.options.normalize and not self.settings.normalize:
+            stacked = normalize(stacked)  # Even if the model truncates it.
+        if pooling:
+            return stacked
         # Copies, which do not keep the array of the batch in memory.
         lengths = mask.sum(1)
         return [v[:n].copy() for v, n in zip(stacked, lengths, strict=True)]

@@ -105,11 +105,12 @@ class ExtractFeatures(CasedModel, EngineOptions, heading="Data"):
         if self.pooling == "none":
             return None
         if self.pooling != "auto":
-            return EmbeddingSettings((self.pooling,), normalize=self.normalize)
+            return EmbeddingSettings((self.pooling,))
         settings = self.model_files.embedding
         if settings is None:
             return None
-        return dataclasses.replace(settings, normalize=self.normalize)
+        has_module = settings.normalize and self.normalize
+        return dataclasses.replace(settings, normalize=has_module)
 
     @property
     def resolved_format(self) -> str:

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from support import ROOT, command_lines, recorded, tiny
+from support.conversions import change_json
 from support.run_outputs import read_json_lines, weights
+from support.sentence_transformers import keep_modules
 
 from official_bert.commands import extract_features
 from official_bert.config import BertConfig
@@ -282,3 +284,25 @@ def test_auto_writes_the_vectors_of_sentence_transformers(tmp_path, caplog):
     assert "--normalize" not in caplog.text
     ExtractFeatures(**flags, **changes, pooling="mean").resolve()
     assert "--pooling=mean is used without the settings" in caplog.text
+
+
+def test_normalized_vectors_have_length_1_if_the_model_truncates_them(tmp_path):
+    model = shutil.copytree(
+        GOLDEN / "sentence_transformers", tmp_path / "model"
+    )
+    keep_modules(model, 2)
+    (model / "1_Pooling" / "config.json").write_text('{"pooling_mode": "mean"}')
+    change_json(model / "config_sentence_transformers.json", truncate_dim=3)
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS) + "\n")
+    options = ExtractFeatures(
+        model=str(model),
+        input_file=str(tmp_path / "texts.txt"),
+        output_file=str(tmp_path / "out.npy"),
+        normalize=True,
+    )
+    extract_features.main(options)
+    found = np.load(options.output_file)
+    recorded = np.load(GOLDEN / "sentence_transformers" / "vectors.npz")
+    expected = recorded["mean"][:, :3]
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    np.testing.assert_allclose(found, expected, atol=2e-6)
