@@ -189,7 +189,9 @@ class TrainingStep:
             vectors = tf.reshape(vectors, (-1, *vectors.shape[2:]))
         context: Any = tf.distribute.get_replica_context()
         names = ("text_ids", "label_ids", "teacher_answers")
-        labels = {name: batch[name] for name in names if name in batch}
+        # Copies are on a device, which `all_gather` needs on several hosts; an
+        # argument of a `tf.function` is on none.
+        labels = {n: tf.identity(batch[n]) for n in names if n in batch}
         whole, labels = tf.nest.map_structure(
             lambda of_all, own: tf.ensure_shape(of_all, (None, *own.shape[1:])),
             context.all_gather((vectors, labels), axis=0),

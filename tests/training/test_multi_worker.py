@@ -6,10 +6,17 @@ import time
 
 import numpy as np
 import pytest
-from support import hosts, pretraining_runs, review_runs, run_outputs
+from support import (
+    command_lines,
+    hosts,
+    pretraining_runs,
+    review_runs,
+    run_outputs,
+    tiny,
+)
 
-from official_bert.commands import run_pretraining
-from official_bert.options import RunPretraining
+from official_bert.commands import run_classifier, run_pretraining
+from official_bert.options import RunClassifier, RunPretraining
 from official_bert.runs import checkpoints
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 
@@ -75,6 +82,34 @@ def test_two_hosts_fine_tune_like_one(tmp_path):
         run_outputs.read_json(f / "eval_results.json") for f in (alone, two)
     )
     assert found["eval_loss"] == pytest.approx(expected["eval_loss"], abs=1e-6)
+
+
+@pytest.mark.nightly
+def test_two_hosts_train_embeddings_with_the_results_of_one(tmp_path):
+    """The model has no dropout, whose masks depend on the replicas."""
+    tiny.write_model_files(tmp_path, tiny.CONFIG)
+    queries, matches = (tiny.texts(64, seed, 6) for seed in (1, 2))
+    rows = map(",".join, zip(queries, matches, strict=True))
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("\n".join(["query,positive", *rows, ""]))
+
+    def flags(output):
+        return {
+            **command_lines.files_of_run(tmp_path, output),
+            "task_type": "embedding",
+            "train_file": str(pairs),
+            "do_train": True,
+            "max_seq_length": 16,
+            "train_batch_size": 16,
+            "num_train_epochs": 2.0,
+            "learning_rate": 2e-3,
+        }
+
+    run_classifier.main(RunClassifier(**flags("alone")))
+    hosts.run("run_classifier.py", [flags("two")] * 2)
+    run_outputs.assert_close_weights(
+        tmp_path / "two", tmp_path / "alone", atol=1e-4
+    )
 
 
 def end(processes, number, output, sent=signal.SIGKILL):
