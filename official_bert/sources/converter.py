@@ -65,6 +65,11 @@ def open_model(options: ConvertCheckpoint) -> Model:
         # Without its fine-tuned head, the model cannot do its task.
         description = dataclasses.replace(description, task=None)
     model = dataclasses.replace(model, description=description)
+    if "calibration" in (model.description.task or {}):
+        step = _results(model).get("global_step")
+        is_other = step is not None and not _is_at_step(model, step)
+        if is_other or options.average_checkpoints:
+            model = _without_calibration(model)
     if options.average_checkpoints:
         model = _averaged(model, options.input, options.average_checkpoints)
     model = _with_raw_targets(model)
@@ -73,6 +78,16 @@ def open_model(options: ConvertCheckpoint) -> Model:
     if options.repeat_positions:
         return _with_repeated_positions(model, options.repeat_positions)
     return model
+
+
+def _without_calibration(model: Model) -> Model:
+    """Returns a model without the calibration, which is of other weights."""
+    logging.info(
+        "Calibration, if any, was fitted to other weights: it is left out"
+    )
+    task = {**(model.description.task or {})}
+    del task["calibration"]
+    return model.describe(task=task)
 
 
 def _averaged(model: Model, directory: str, count: int) -> Model:
@@ -351,17 +366,27 @@ def _write_model_card(
 
 def _metrics(model: Model) -> dict[str, str]:
     """Returns the metrics of the run if they are those of this checkpoint."""
-    arrays = model.arrays
-    results = checkpoint_paths.beside(arrays.where, file_names.METRICS_TEXT)
-    lines = files.read_text(results).splitlines() if results else []
-    metrics = dict(line.split(" = ", 1) for line in lines)
-    step = metrics.pop("global_step", None)
-    has_step = "global_step" in arrays.shapes
-    if has_step and step != str(arrays.read("global_step")):
+    metrics = _results(model)
+    if not _is_at_step(model, metrics.pop("global_step", None)):
         return {}
     if "eval_loss" in metrics:
         metrics.pop("loss", None)  # Another mean of the same losses.
     return metrics
+
+
+def _results(model: Model) -> dict[str, str]:
+    """Returns the results of the model's run, {} if there are none."""
+    name = file_names.METRICS_TEXT
+    path = checkpoint_paths.beside(model.arrays.where, name)
+    lines = files.read_text(path).splitlines() if path else []
+    return dict(line.split(" = ", 1) for line in lines)
+
+
+def _is_at_step(model: Model, step: str | None) -> bool:
+    """Whether the weights are those of a step, as far as is known."""
+    arrays = model.arrays
+    has_step = "global_step" in arrays.shapes
+    return not has_step or step == str(arrays.read("global_step"))
 
 
 def _license(where: str) -> str | None:

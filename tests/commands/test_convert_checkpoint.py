@@ -121,9 +121,10 @@ def test_model_card_has_usage_metrics_and_given_text(tmp_path):
     assert second.endswith(table)
 
 
-def test_model_card_has_no_metrics_of_other_weights(tmp_path):
+def test_metrics_and_calibration_of_other_weights_are_left_out(tmp_path):
     run = tmp_path / "run"
     arrays = finetuned(run)
+    write_task(run, calibration={"temperature": 2.5, "thresholds": []})
     (run / "bert_model.ckpt.index").unlink()
     results = "eval_accuracy = 0.75\nglobal_step = 30\n"
     (run / "eval_results.txt").write_text(results)
@@ -132,8 +133,10 @@ def test_model_card_has_no_metrics_of_other_weights(tmp_path):
         checkpoints.save(str(run), step, arrays | step_array, None, 3)
 
     def has_metrics(source, name, **flags):
-        card = to_hf(source, name=name, **flags) / "README.md"
-        return "eval_accuracy" in card.read_text()
+        folder = to_hf(source, name=name, **flags)
+        has_them = "eval_accuracy" in (folder / "README.md").read_text()
+        assert ("calibration" in read_json(folder / "task.json")) == has_them
+        return has_them
 
     assert has_metrics(run, "newest")
     assert has_metrics(run / "model.ckpt-30", "prefix")
