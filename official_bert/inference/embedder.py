@@ -148,7 +148,8 @@ class Embedder:
             texts: The texts, in any order of lengths.
             batch_size: Sequences per step.
             prompt_name: The name of a prompt of the model, which is written
-                before each text. Default: the model's default, if it has one.
+                before each text; "": none. Default: the model's default, if it
+                has one.
 
         Raises:
             InputError: `texts` is a single text or contains something else, or

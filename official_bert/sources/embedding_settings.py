@@ -74,9 +74,12 @@ class EmbeddingSettings:
         return min(self.max_seq_length or num_positions, num_positions)
 
     def prompt(self, name: str | None = None) -> str:
-        """Returns a prompt, which precedes a text; None: the default prompt."""
-        name = name or self.default_prompt_name
-        if name is None:
+        """Returns a prompt, which precedes a text.
+
+        None is the name of the default prompt, and "" means no prompt.
+        """
+        name = self.default_prompt_name if name is None else name
+        if not name:
             return ""
         if name not in self.prompts:
             raise InputError(

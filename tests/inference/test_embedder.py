@@ -248,6 +248,14 @@ def test_invalid_calls_are_errors():
         make(prompts={"q": ""})([], prompt_name="a")
 
 
+def test_empty_name_of_a_prompt_omits_the_default_prompt():
+    settings = EmbeddingSettings(
+        prompts={"q": "Query: "}, default_prompt_name="q"
+    )
+    assert settings.prompt() == settings.prompt("q") == "Query: "
+    assert settings.prompt("") == ""
+
+
 @pytest.mark.parametrize(
     ("vectors", "message"),
     [
