@@ -146,7 +146,8 @@ def _read_lines(path: str) -> Iterator[Row]:
     if have_tabs == {True}:
         message = (
             f"{path}: each line is read as one text, but has a tab. If the "
-            "lines are rows of a table, give it a header and the ending .tsv"
+            "lines are rows of a table, keep only the texts or, for a file "
+            "that may be a table, add a header and the ending .tsv"
         )
         log_once(logging.WARNING, message)
 

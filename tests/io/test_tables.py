@@ -71,6 +71,8 @@ def test_table_that_is_read_as_lines_is_a_warning(tmp_path, caplog, first):
     assert [row.text("text") for row in rows] == [first, "8\tb"]
     is_warned = "is read as one text, but has a tab" in caplog.text
     assert is_warned == ("\t" in first)
+    # --corpus_file does not take the other advice, a .tsv file.
+    assert is_warned == ("keep only the texts" in caplog.text)
 
 
 CELLS = [
