@@ -7,6 +7,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import jinja2
 import numpy as np
@@ -15,7 +16,7 @@ from absl import logging
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, listed
-from official_bert.io import files, progress
+from official_bert.io import files, json_files, progress
 from official_bert.options.convert_checkpoint import ConvertCheckpoint
 from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
@@ -25,6 +26,7 @@ from official_bert.sources import (
     heads,
     loading,
     pretrained,
+    task_file,
     tokenizer_files,
 )
 from official_bert.sources.embedding_settings import Dense
@@ -32,7 +34,7 @@ from official_bert.sources.formats import FORMATS
 from official_bert.sources.formats.huggingface import sentence_transformers
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.formats.tf1 import weights as tf1_weights
-from official_bert.sources.model import Description, Model, match
+from official_bert.sources.model import Arrays, Description, Model, match
 from official_bert.sources.weights import Shape
 from official_bert.tasks.sentence_vectors import dense_arrays
 from official_bert.tokenization import (
@@ -65,11 +67,11 @@ def open_model(options: ConvertCheckpoint) -> Model:
         # Without its fine-tuned head, the model cannot do its task.
         description = dataclasses.replace(description, task=None)
     model = dataclasses.replace(model, description=description)
-    if "calibration" in (model.description.task or {}):
-        step = _results(model).get("global_step")
-        is_other = step is not None and not _is_at_step(model, step)
-        if is_other or options.average_checkpoints:
-            model = _without_calibration(model)
+    task = model.description.task or {}
+    if "calibration" in task and (
+        options.average_checkpoints or _has_other_results(model.arrays)
+    ):
+        model = model.describe(task=_without_calibration(task))
     if options.average_checkpoints:
         model = _averaged(model, options.input, options.average_checkpoints)
     model = _with_raw_targets(model)
@@ -80,14 +82,18 @@ def open_model(options: ConvertCheckpoint) -> Model:
     return model
 
 
-def _without_calibration(model: Model) -> Model:
-    """Returns a model without the calibration, which is of other weights."""
+def _without_calibration(task: dict[str, Any]) -> dict[str, Any]:
+    """Returns a `task.json` without the calibration, which is of others."""
     logging.info(
         "Calibration, if any, was fitted to other weights: it is left out"
     )
-    task = {**(model.description.task or {})}
-    del task["calibration"]
-    return model.describe(task=task)
+    return {name: task[name] for name in task if name != "calibration"}
+
+
+def _has_other_results(arrays: Arrays) -> bool:
+    """Whether the results beside a checkpoint are those of another step."""
+    step = _results(arrays).get("global_step")
+    return step is not None and not _is_at_step(arrays, step)
 
 
 def _averaged(model: Model, directory: str, count: int) -> Model:
@@ -366,25 +372,24 @@ def _write_model_card(
 
 def _metrics(model: Model) -> dict[str, str]:
     """Returns the metrics of the run if they are those of this checkpoint."""
-    metrics = _results(model)
-    if not _is_at_step(model, metrics.pop("global_step", None)):
+    metrics = _results(model.arrays)
+    if not _is_at_step(model.arrays, metrics.pop("global_step", None)):
         return {}
     if "eval_loss" in metrics:
         metrics.pop("loss", None)  # Another mean of the same losses.
     return metrics
 
 
-def _results(model: Model) -> dict[str, str]:
-    """Returns the results of the model's run, {} if there are none."""
+def _results(arrays: Arrays) -> dict[str, str]:
+    """Returns the results of a checkpoint's run, {} if there are none."""
     name = file_names.METRICS_TEXT
-    path = checkpoint_paths.beside(model.arrays.where, name)
+    path = checkpoint_paths.beside(arrays.where, name)
     lines = files.read_text(path).splitlines() if path else []
     return dict(line.split(" = ", 1) for line in lines)
 
 
-def _is_at_step(model: Model, step: str | None) -> bool:
+def _is_at_step(arrays: Arrays, step: str | None) -> bool:
     """Whether the weights are those of a step, as far as is known."""
-    arrays = model.arrays
     has_step = "global_step" in arrays.shapes
     return not has_step or step == str(arrays.read("global_step"))
 
@@ -509,6 +514,10 @@ def strip_optimizer(options: ConvertCheckpoint) -> str:
             if path := checkpoint_paths.beside(prefix, name):
                 copy = os.path.join(directory, name)
                 files.write_text(copy, files.read_text(path))
+        task = task_file.read_beside(directory)
+        if "calibration" in task and _has_other_results(before):
+            path = task_file.path_in(directory)
+            json_files.write(path, _without_calibration(task))
         if embedding := loading.read_embedding(prefix, before.read):
             config_file = os.path.join(directory, file_names.CONFIG)
             size = BertConfig.from_json_file(config_file).hidden_size

@@ -142,6 +142,10 @@ def test_metrics_and_calibration_of_other_weights_are_left_out(tmp_path):
     assert has_metrics(run / "model.ckpt-30", "prefix")
     assert not has_metrics(run / "model.ckpt-20", "earlier")
     assert not has_metrics(run, "mean", average_checkpoints=2)
+    for step, is_evaluated in ((30, True), (20, False)):
+        source = run / f"model.ckpt-{step}"
+        copy = to_tf1(source, f"../{step}", strip_optimizer=True)
+        assert ("calibration" in read_json(copy / "task.json")) == is_evaluated
 
 
 def test_model_card_names_a_license_only_if_it_is_known(tmp_path):
