@@ -35,6 +35,7 @@ LEVELS = [
     "inputs.datasets=inputs.records",
     "inference.forward export.quantization export.networks "
     "sources.loading=sources.model=sources.converter=sources.weights="
+    "sources.model_card="
     f"sources.formats.tf1.checkpoint={WEIGHTS_OF_FORMATS}="
     "runs.checkpoints",
     "export.engine_models",

@@ -1,15 +1,12 @@
 """Converts a model, reads it back, compares and reports."""
 
 import dataclasses
-import importlib.resources
-import itertools
 import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import jinja2
 import numpy as np
 import safetensors.numpy
 from absl import logging
@@ -25,6 +22,7 @@ from official_bert.sources import (
     formats,
     heads,
     loading,
+    model_card,
     pretrained,
     task_file,
     tokenizer_files,
@@ -34,7 +32,7 @@ from official_bert.sources.formats import FORMATS
 from official_bert.sources.formats.huggingface import sentence_transformers
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.formats.tf1 import weights as tf1_weights
-from official_bert.sources.model import Arrays, Description, Model, match
+from official_bert.sources.model import Description, Model, match
 from official_bert.sources.weights import Shape
 from official_bert.tasks.sentence_vectors import dense_arrays
 from official_bert.tokenization import (
@@ -45,8 +43,6 @@ from official_bert.tokenization import (
 from official_bert.tokenization.settings import AddedToken, TokenizerSettings
 
 Shapes = Mapping[str, Shape]
-
-_CARD = "README.md"  # The model card of the Hugging Face Hub.
 
 # The weights with a row or a value for each token.
 _PER_TOKEN = ("bert/embeddings/word_embeddings", "cls/predictions/output_bias")
@@ -69,7 +65,8 @@ def open_model(options: ConvertCheckpoint) -> Model:
     model = dataclasses.replace(model, description=description)
     task = model.description.task or {}
     if "calibration" in task and (
-        options.average_checkpoints or _has_other_results(model.arrays)
+        options.average_checkpoints
+        or model_card.has_other_results(model.arrays)
     ):
         model = model.describe(task=_without_calibration(task))
     if options.average_checkpoints:
@@ -88,12 +85,6 @@ def _without_calibration(task: dict[str, Any]) -> dict[str, Any]:
         "Calibration, if any, was fitted to other weights: it is left out"
     )
     return {name: task[name] for name in task if name != "calibration"}
-
-
-def _has_other_results(arrays: Arrays) -> bool:
-    """Whether the results beside a checkpoint are those of another step."""
-    step = _results(arrays).get("global_step")
-    return step is not None and not _is_at_step(arrays, step)
 
 
 def _averaged(model: Model, directory: str, count: int) -> Model:
@@ -316,7 +307,7 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
     with files.replacing_directory(options.output) as directory:
         FORMATS[options.to].weights.write(model, directory)
         if options.to == "huggingface":
-            _write_model_card(model, directory, options)
+            model_card.write(model, directory, options)
         for name in os.listdir(directory):
             files.sync(os.path.join(directory, name))
         written = formats.find(directory, directory)
@@ -340,69 +331,6 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
             gap = _difference(model.stored, exact.read, model.read)
             lost.append(f"exact weights; they differ by at most {gap:.1g}")
     return _report(model, read_back.stored, lost, options)
-
-
-def _write_model_card(
-    model: Model, directory: str, options: ConvertCheckpoint
-) -> None:
-    """Writes `README.md`, with the metrics of the model's run if it has them.
-
-    The Hugging Face Hub shows it as the model's page.
-    """
-    text = files.read_text(options.model_card) if options.model_card else ""
-    template = importlib.resources.files(__package__) / "model_card.md"
-    card = jinja2.Template(
-        template.read_text(encoding="utf-8"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        keep_trailing_newline=True,
-    ).render(
-        name=os.path.basename(os.path.abspath(options.output)),
-        config=model.description.config,
-        do_lower_case=model.description.settings.do_lower_case,
-        head=model.head,
-        labels=model.description.labels,
-        embedding=model.description.embedding,
-        text=text.strip(),
-        license=options.license or _license(model.arrays.where),
-        metrics={} if options.average_checkpoints else _metrics(model),
-    )
-    files.write_text(os.path.join(directory, _CARD), card)
-
-
-def _metrics(model: Model) -> dict[str, str]:
-    """Returns the metrics of the run if they are those of this checkpoint."""
-    metrics = _results(model.arrays)
-    if not _is_at_step(model.arrays, metrics.pop("global_step", None)):
-        return {}
-    if "eval_loss" in metrics:
-        metrics.pop("loss", None)  # Another mean of the same losses.
-    return metrics
-
-
-def _results(arrays: Arrays) -> dict[str, str]:
-    """Returns the results of a checkpoint's run, {} if there are none."""
-    name = file_names.METRICS_TEXT
-    path = checkpoint_paths.beside(arrays.where, name)
-    lines = files.read_text(path).splitlines() if path else []
-    return dict(line.split(" = ", 1) for line in lines)
-
-
-def _is_at_step(arrays: Arrays, step: str | None) -> bool:
-    """Whether the weights are those of a step, as far as is known."""
-    has_step = "global_step" in arrays.shapes
-    return not has_step or step == str(arrays.read("global_step"))
-
-
-def _license(where: str) -> str | None:
-    """Returns the license that the model card of a converted model names."""
-    path = checkpoint_paths.beside(where, _CARD)
-    lines = files.read_text(path).splitlines() if path else []
-    if not lines or lines[0] != "---":
-        return None
-    front = itertools.takewhile(lambda line: line != "---", lines[1:])
-    found = [re.fullmatch(r"license: *(\S+)", line) for line in front]
-    return next((match[1] for match in found if match), None)
 
 
 def _difference(
@@ -515,7 +443,7 @@ def strip_optimizer(options: ConvertCheckpoint) -> str:
                 copy = os.path.join(directory, name)
                 files.write_text(copy, files.read_text(path))
         task = task_file.read_beside(directory)
-        if "calibration" in task and _has_other_results(before):
+        if "calibration" in task and model_card.has_other_results(before):
             path = task_file.path_in(directory)
             json_files.write(path, _without_calibration(task))
         if embedding := loading.read_embedding(prefix, before.read):
