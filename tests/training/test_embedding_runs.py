@@ -148,7 +148,8 @@ def test_matches_are_searched_in_a_corpus_and_negatives_are_mined(
     # Without training, the same pairs are mined again.
     mined.rename(tmp_path / "mined.csv")
     flags["corpus_file"] = str(tmp_path / "other.txt")
-    shutil.copy(tmp_path / "corpus.txt", tmp_path / "other.txt")
+    text = (tmp_path / "corpus.txt").read_text()
+    (tmp_path / "other.txt").write_text(f"{text}\n")  # A blank line is no text.
     run(folder, output, do_train=False, do_eval=True, **flags)
     shown = capsys.readouterr().err
     for title in ("Evaluating", "Encoding the corpus", "Mining negatives"):
