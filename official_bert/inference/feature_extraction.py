@@ -99,7 +99,7 @@ class FeatureExtractor:
             layers = [pooling(vectors, mask) for vectors in layers]
         stacked = np.stack(layers, axis=-2)
         if self.options.normalize and not self.settings.normalize:
-            stacked = normalize(stacked)  # Even if the model truncates it.
+            stacked = normalize(stacked)  # Also truncated vectors.
         if pooling:
             return stacked
         # Copies, which do not keep the array of the batch in memory.

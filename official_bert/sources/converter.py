@@ -62,13 +62,13 @@ def open_model(options: ConvertCheckpoint) -> Model:
     if not any(map(heads.is_finetuned, model.stored)):
         # Without its fine-tuned head, the model cannot do its task.
         description = dataclasses.replace(description, task=None)
-    model = dataclasses.replace(model, description=description)
-    task = model.description.task or {}
+    task = description.task or {}
     if "calibration" in task and (
-        options.average_checkpoints
-        or model_card.has_other_results(model.arrays)
+        options.average_checkpoints or model_card.has_other_results(arrays)
     ):
-        model = model.describe(task=_without_calibration(task))
+        task = _without_calibration(task)
+        description = dataclasses.replace(description, task=task)
+    model = dataclasses.replace(model, description=description)
     if options.average_checkpoints:
         model = _averaged(model, options.input, options.average_checkpoints)
     model = _with_raw_targets(model)
@@ -80,9 +80,9 @@ def open_model(options: ConvertCheckpoint) -> Model:
 
 
 def _without_calibration(task: dict[str, Any]) -> dict[str, Any]:
-    """Returns a `task.json` without the calibration, which is of others."""
+    """Returns the content of `task.json` without its calibration."""
     logging.info(
-        "Calibration, if any, was fitted to other weights: it is left out"
+        "The calibration, if any, is left out: it was fitted to other weights"
     )
     return {name: task[name] for name in task if name != "calibration"}
 
@@ -181,7 +181,7 @@ def _with_added_tokens(model: Model, path: str) -> Model:
 
 
 def _ignores_case(token: str, settings: TokenizerSettings) -> bool:
-    """Whether an added token is a word, such as covid-19 in COVID-19."""
+    """Whether a new token is found in any case, as covid-19 in COVID-19."""
     is_word = token[0].isalnum() or token[-1].isalnum()
     return settings.is_uncased and is_word and token.lower() != token.upper()
 

@@ -76,7 +76,7 @@ class EmbeddingSettings:
     def prompt(self, name: str | None = None) -> str:
         """Returns a prompt, which precedes a text.
 
-        None is the name of the default prompt, and "" means no prompt.
+        None: the default prompt, if the model has one. "": no prompt.
         """
         name = self.default_prompt_name if name is None else name
         if not name:

@@ -179,7 +179,7 @@ class Head:
 
     @property
     def ids_shape(self) -> tuple[int, ...]:
-        """The shape of the token ids; -1: any size. There may be C choices."""
+        """[B, S], or [B, C, S] in multiple choice, where -1 is any size."""
         return (-1,) * (3 if self.kind == "multiple_choice" else 2)
 
     @property

@@ -55,9 +55,9 @@ def _calibrate(
 ) -> Calibrated:
     """Calibrates a model for own data on the evaluation data of its run.
 
-    Writes the calibration to `task.json`. If the evaluated data or the length
-    of inputs is another one, for an unfinished run, and for benchmarks, returns
-    `_calibrated`.
+    Writes the calibration to `task.json`. Returns `_calibrated` instead for
+    benchmarks, for an unfinished run, and if the data or the length of the
+    inputs are not those of the run.
     """
     options, directory = run.options, run.options.output_dir
     stored = task_file.read(directory) if task_file.is_in(directory) else {}

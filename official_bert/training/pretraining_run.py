@@ -386,8 +386,10 @@ def _checked_records(
         schema = schemas.packed_schema(schema, options.max_sequences_per_row)
     data = RecordFiles(paths, schema, masking)
     records.check_files(data, config.vocab_size)
-    single = [path for path in paths if not records.has_two_segments(path)]
-    if single and options.nsp != "none":
+    single = []
+    if options.nsp != "none":
+        single = [path for path in paths if not records.has_two_segments(path)]
+    if single:
         logging.warning(
             f"{listed(single)}: the first record has no segment B. If the "
             "records were created with --nsp=none, pass --nsp=none here too"
