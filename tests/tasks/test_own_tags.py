@@ -154,6 +154,15 @@ def test_every_format_gives_the_same_sentences(tmp_path, monkeypatch, name):
     assert [list(s.words) for s in found] == WORDS
     assert [list(s.tags) for s in found] == TAGS
     assert task.main_metric == "f1"
+    # Without the task, the advice names it.
+    if name in (
+        "tokens.jsonl",
+        "doccano.jsonl",
+        "first_rows.csv",
+        "spaces.txt",
+    ):
+        with pytest.raises(InputError, match="--task_name=ner"):
+            detection.detect_omitted(options(tmp_path, name))
 
 
 def test_name_of_the_task_chooses_between_columns_of_tags(tmp_path):
@@ -255,28 +264,32 @@ def test_malformed_files_are_an_error_with_the_line(
         read(tmp_path, name, text)
 
 
+# The numbers of sentences start again in the second document.
+NUMBERED = [f"{n},w{n},{tag}" for n in (*range(6), *range(4)) for tag in "OBIO"]
+SHUFFLED = random.Random(0).sample(NUMBERED, len(NUMBERED))
+
+
 @pytest.mark.parametrize(
-    ("separator", "expected"),
-    [("\n", "1 sentences has 1020"), ("\n\n", "1020 sentences has 1")],
+    ("name", "lines", "warning"),
+    [
+        ("a.txt", "\n".join(["a O", "b B-X"] * 510), "1 sentences has 1020 wo"),
+        (
+            "a.txt",
+            "\n\n".join(["a O", "b B-X"] * 510),
+            "1020 sentences has 1 words",
+        ),
+        ("a.csv", "\n".join(SHUFFLED), "rows of the same sentence are apart"),
+        ("a.csv", "\n".join(NUMBERED), None),
+    ],
+    ids=["no blank lines", "only blank lines", "shuffled", "in order"],
 )
-def test_sentences_without_proper_blank_lines_are_a_warning(
-    tmp_path, caplog, separator, expected
+def test_words_that_are_not_in_sentences_are_a_warning(
+    tmp_path, caplog, name, lines, warning
 ):
-    read(tmp_path, "a.txt", separator.join(["a O", "b B-X"] * 510))
-    [message] = [m for m in caplog.messages if "sentences has" in m]
-    assert f"{expected} words" in message
-
-
-@pytest.mark.parametrize("is_shuffled", [False, True])
-def test_shuffled_rows_are_a_warning(tmp_path, caplog, is_shuffled):
-    # The numbers of sentences start again in the second document.
-    numbers = (*range(6), *range(4))
-    table = [f"{n},w{n},{tag}" for n in numbers for tag in "OBIO"]
-    if is_shuffled:
-        random.Random(0).shuffle(table)
-    read(tmp_path, "a.csv", "\n".join(["sentence_id,word,tag", *table]))
-    is_warned = "rows of the same sentence are apart" in caplog.text
-    assert is_warned == is_shuffled
+    header = "sentence_id,word,tag\n" if name == "a.csv" else ""
+    read(tmp_path, name, header + lines)
+    assert ("sentence" in caplog.text) == (warning is not None)
+    assert (warning or "") in caplog.text
 
 
 def test_flags_that_do_not_fit_are_an_error(tmp_path):
@@ -292,21 +305,6 @@ def test_flags_that_do_not_fit_are_an_error(tmp_path):
     ):
         with pytest.raises(InputError, match=f"has no effect: {message}"):
             read(tmp_path, name, text, **flag)
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.jsonl", json_lines(*TOKENS)),
-        ("a.jsonl", spans(lambda *s: s, "label")),
-        ("a.csv", rows("Sentence #,Word,Tag")),
-        ("a.txt", blank_lines(" ")),
-    ],
-)
-def test_without_the_task_the_advice_names_it(tmp_path, name, text):
-    (tmp_path / name).write_text(text)
-    with pytest.raises(InputError, match="--task_name=ner"):
-        detection.detect_omitted(options(tmp_path, name))
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.txt"])
@@ -385,15 +383,12 @@ def test_several_files_are_read_together(tmp_path, ending):
         (tmp_path / name).write_text(text)
     paths = ",".join(str(tmp_path / name) for name in names)
     flags = {"test_file": paths, "do_predict": True, "dev_share": 0.0}
-    task = tasks.get(
-        options(
-            tmp_path, f"?.{ending}", task_name="ner", do_eval=False, **flags
-        )
-    )
+    flags |= {"task_name": "ner", "do_eval": False}
+    task = tasks.get(options(tmp_path, f"?.{ending}", **flags))
     words = sorted(s.words for s in task.data.read("train"))
     assert words == [["x", "z"], ["y", "z"]]
-    examples = task.data.read("test")
     answers = [Tags(["O", tag], []) for tag in ("O", "B-X")]
+    examples = task.data.read("test")
     [predicted] = task.prediction_files("test", examples, answers).values()
     expected = "x B-X O z O O y B-X O z O B-X"
     if ending == "jsonl":
@@ -410,12 +405,8 @@ def test_run_on_one_file_evaluates_itself_and_predicts_its_held_out_rows(
     rows = [{"note": t, "spans": [[5, 8, "ANIMAL"]]} for t in texts]
     (tmp_path / "a.jsonl").write_text(json_lines(*rows))
     flags = {"task_name": "ner", "text_a_column": "note", "data_dir": ""}
-    output, results = tiny.run(
-        tmp_path,
-        train_file=str(tmp_path / "a.jsonl"),
-        do_predict=False,
-        **flags,
-    )
+    flags |= {"train_file": str(tmp_path / "a.jsonl"), "do_predict": False}
+    output, results = tiny.run(tmp_path, **flags)
     table = [line.split() for line in capsys.readouterr().out.splitlines()]
     # The model's F1 and the baseline's.
     assert [len(row) for row in table if row[:2] == ["f1", "ANIMAL"]] == [4]
