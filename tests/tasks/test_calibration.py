@@ -154,11 +154,7 @@ CLASSES, LABELS = drawn(100, 2, 2.0), drawn_labels(100, [0.3, 0.4])
         (np.ones((100, 2), bool), LABELS[1], "all .* have the same label"),
         (CLASSES[0], CLASSES[1] * np.nan, "are not numbers"),
         (CLASSES[1].argmax(axis=1), CLASSES[1], "all predictions are right"),
-        (
-            CLASSES[1].argmin(axis=1),
-            CLASSES[1],
-            "not lower the cross-validated loss",
-        ),
+        (CLASSES[1].argmin(axis=1), CLASSES[1], "not lower the cross-valid"),
         (*drawn(100, 2, 1.0, seed=0), "not lower the cross-validated loss"),
         (LABELS[1] > 0.5, LABELS[1], "thresholds do not improve"),
     ],

@@ -117,18 +117,16 @@ def test_text_b_of_swag_is_the_beginning_followed_by_an_ending(tmp_path):
         assert task.data.read(split) == [expected]
 
 
+def own_task(folder, **flags):
+    return tasks.get(tiny.options(folder, task_name="choices", **flags))
+
+
 def choices(folder, *lines, split="train", **columns):
     """Returns the examples of the user's own data."""
     write_json_lines(folder / f"{split}.jsonl", lines)
-    options = tiny.options(
-        folder,
-        task_name="choices",
-        do_train=split == "train",
-        do_eval=split == "dev",
-        do_predict=split == "test",
-        **columns,
-    )
-    return tasks.get(options).data.read(split)
+    modes = {"train": "do_train", "dev": "do_eval", "test": "do_predict"}
+    flags = dict.fromkeys(modes.values(), False) | {modes[split]: True}
+    return own_task(folder, **flags, **columns).data.read(split)
 
 
 OWN = {"context": "a", "choices": ["b", "c"], "label": 1}
@@ -170,8 +168,8 @@ def test_hellaswag_is_read_with_its_column_names(tmp_path):
     expected = ChoiceExample("24", "A man is on a roof.", endings, 0, "he")
     assert example == expected
     # For predicting, the model knows these and the default names.
-    options = tiny.options(tmp_path, task_name="choices", **names)
-    task = tasks.from_json(json.loads(json.dumps(tasks.get(options).to_json())))
+    described = own_task(tmp_path, **names).to_json()
+    task = tasks.from_json(json.loads(json.dumps(described)))
     default = {"context": row["ctx_a"], "choices": row["endings"]}
     mixed = {**row, **default}
     del mixed["ctx_a"], mixed["endings"]
@@ -179,22 +177,16 @@ def test_hellaswag_is_read_with_its_column_names(tmp_path):
         assert task.parse(item, "x") == example._replace(guid="x", label=None)
 
 
+NAMES = {"question_column": "Q", "label_column": "L"}
+NUMBERS = {"has_header": False, "question_column": "0", "label_column": "4"}
 TABLES = {
     "question,A,B,C,label\nd ?,b,c,e,C\nd ?,b,c,,B\n": {},
     "label,question,choice_0,choice_1,choice_2\n2,d ?,b,c,e\n1,d ?,b,c, \n": {},
     # Columns in another order.
     "question,C,A,B,label\nd ?,e,b,c,C\nd ?,,b,c,B\n": {},
     "question,ending2,ending0,ending1,label\nd ?,e,b,c,2\nd ?,,b,c,1\n": {},
-    "Q,A,B,C,L\nd ?,b,c,e,C\nd ?,b,c,,B\n": {
-        "question_column": "Q",
-        "label_column": "L",
-    },
-    "d ?,b,c,e,C\nd ?,b,c,,1\n": {
-        "has_header": False,
-        "question_column": "0",
-        "choices_column": "1,2,3",
-        "label_column": "4",
-    },
+    "Q,A,B,C,L\nd ?,b,c,e,C\nd ?,b,c,,B\n": NAMES,
+    "d ?,b,c,e,C\nd ?,b,c,,1\n": {**NUMBERS, "choices_column": "1,2,3"},
 }
 
 
@@ -205,8 +197,7 @@ def test_table_has_a_column_for_each_choice_and_letters_as_labels(
 ):
     name = "train.csv" if separator == "," else "train.tsv"
     (tmp_path / name).write_text(text.replace(",", separator))
-    options = tiny.options(tmp_path, task_name="choices", **TABLES[text])
-    task = tasks.get(options)
+    task = own_task(tmp_path, **TABLES[text])
     first, second = task.data.read("train")
     assert first[1:] == ("d ?", ["b", "c", "e"], 2, "")
     assert second[1:] == ("d ?", ["b", "c"], 1, "")
@@ -219,12 +210,23 @@ def test_table_has_a_column_for_each_choice_and_letters_as_labels(
         assert task.parse(value, "x")[1:3] == first[1:3]
 
 
-def test_letter_names_the_column_with_this_letter(tmp_path):
-    text = "question,C,A,B,label\nd ?,e,b,c,C\n"
-    (tmp_path / "train.csv").write_text(text)
-    flags = {"task_name": "choices", "choices_column": "C,A,B"}
-    [example] = tasks.get(tiny.options(tmp_path, **flags)).data.read("train")
-    assert example.choices[example.label] == "e"
+def test_given_columns_of_choices_are_names_or_numbers(tmp_path):
+    path = tmp_path / "train.csv"
+    path.write_text("question,C,A,B,label\nd ?,e,b,c,C\n")
+    [example] = own_task(tmp_path, choices_column="C,A,B").data.read("train")
+    assert example.choices[example.label] == "e"  # A letter is a name.
+    path.write_text("d ?,b,c,0\n")
+    with pytest.raises(InputError, match=r"--choices_column=1,2 .*nohas_head"):
+        own_task(tmp_path, choices_column="1,2")
+    # Columns by number have their names in other tables.
+    path.write_text("question,A,B,label\nd ?,b,c,B\n")
+    (tmp_path / "dev.csv").write_text("label,B,A,question\nB,c,b,d ?\n")
+    flags = {"has_header": True, "label_column": "3", "question_column": "0"}
+    task = own_task(tmp_path, **flags, choices_column="1,2")
+    expected = ("d ?", ["b", "c"], 1, "")
+    for split in ("train", "dev"):
+        assert [e[1:] for e in task.data.read(split)] == [expected]
+    assert task.columns.required == ("question", "A", "B")
 
 
 def test_numbers_that_may_begin_with_1_are_a_warning(tmp_path, caplog):
@@ -232,25 +234,6 @@ def test_numbers_that_may_begin_with_1_are_a_warning(tmp_path, caplog):
     for first, is_warned in ((0, False), (1, True)):
         choices(tmp_path, *rows, {**rows[0], "label": first})
         assert ("begin with 1, subtract 1 from all" in caplog.text) == is_warned
-
-
-def test_columns_by_number_need_a_flag_about_the_header(tmp_path):
-    (tmp_path / "train.csv").write_text("d ?,b,c,0\n")
-    flags = {"task_name": "choices", "choices_column": "1,2"}
-    with pytest.raises(InputError, match=r"--choices_column=1,2 .*nohas_head"):
-        tasks.get(tiny.options(tmp_path, **flags))
-
-
-def test_columns_by_number_have_their_names_in_other_tables(tmp_path):
-    (tmp_path / "train.csv").write_text("question,A,B,label\nd ?,b,c,B\n")
-    (tmp_path / "dev.csv").write_text("label,B,A,question\nB,c,b,d ?\n")
-    flags = {"task_name": "choices", "has_header": True, "label_column": "3"}
-    flags |= {"question_column": "0", "choices_column": "1,2"}
-    task = tasks.get(tiny.options(tmp_path, **flags))
-    expected = ("d ?", ["b", "c"], 1, "")
-    for split in ("train", "dev"):
-        assert [e[1:] for e in task.data.read(split)] == [expected]
-    assert task.columns.required == ("question", "A", "B")
 
 
 def test_data_may_have_its_own_labels_of_choices_as_in_arc(tmp_path):
@@ -321,13 +304,8 @@ def test_run_learns_multiple_choice(tmp_path):
     write_choices(tmp_path, "train", 0, 240)
     write_choices(tmp_path, "dev", 1, 80)
     labels = write_choices(tmp_path, "test", 7, 30)
-    output, results = tiny.run(
-        tmp_path,
-        task_name="choices",
-        num_train_epochs=4.0,
-        pad_to="bucket",
-        max_seq_length=32,
-    )
+    flags = {"num_train_epochs": 4.0, "pad_to": "bucket", "max_seq_length": 32}
+    output, results = tiny.run(tmp_path, task_name="choices", **flags)
     assert results["accuracy"] > 0.9
     described = read_json(output / "task.json")
     assert (described["kind"], described["num_choices"]) == ("choice", 5)

@@ -139,18 +139,13 @@ def test_files_may_have_different_columns(tmp_path):
         EmbeddingExample("dev-3", ("c", "d"), 3.0),
     ]
     assert (task.loss, task.main_metric) == ("ranking", "spearmanr")
-    task, _ = make(
-        tmp_path, ("s.csv", scored), ("q.csv", "q,a\nx y,z\nu v,w\n")
-    )
+    pairs = "q,a\nx y,z\nu v,w\n"
+    task, _ = make(tmp_path, ("s.csv", scored), ("q.csv", pairs))
     assert (task.loss, task.main_metric) == ("cosent", "ndcg@10")
     assert task.score_range == (1.5, 3.0)
-
-
-def test_scores_of_an_evaluation_must_differ(tmp_path):
-    pairs = "query,positive\na,b\nc,d\n"
-    scored = "query,positive,score\na,b,2\nc,d,2\n"
+    equal = "query,positive,score\na,b,2\nc,d,2\n"
     with pytest.raises(InputError, match=r"dev\.csv: .*'score' must have diff"):
-        make(tmp_path, ("train.csv", pairs), ("dev.csv", scored))
+        make(tmp_path, ("q.csv", pairs), ("dev.csv", equal))
 
 
 def test_objects_may_have_different_negatives_but_all_need_scores(tmp_path):
@@ -199,11 +194,19 @@ def test_settings_are_those_of_the_model(tmp_path):
     assert options.max_seq_length == 5
 
 
+PAIRS = "query,positive\na,b\nc,d\n"
+SCORED = "text_a,text_b,score\n" + "".join(f"a{n},b,{n}\n" for n in range(40))
+GROUPS = {"text_a_column": "query", "text_b_column": "positive"}
+NER = {"task_name": "ner", "max_seq_length": 9}
+OTHER = {**OTHER_FILES, "train_file": None, "max_seq_length": 9}
+SIZES = {"matryoshka": "6,4", "best_metric": "ndcg@10_8"}
+
+
 @pytest.mark.parametrize(
     ("train", "flags", "message"),
     [
         ("a,b,c\nx y,u v,w\nz,s,t\n", {}, "cannot be detected. Add --text_c"),
-        ("a|b\nx y|u v\nz|s\n", {"dev_share": 0.0}, r"are a\|b\. '\|' seems t"),
+        ("a|b\nx y|u v\nz|s\n", {}, r"are a\|b\. '\|' seems t"),
         ("query,negative\nx y,u v\nz,w\n", {}, "'negative' needs a second"),
         ("query,positive\nx,\nz,w\n", {}, r":2: column 'positive' .*empty"),
         ("text,score\nx,1\nz,2\n", {}, "'score' needs a second text"),
@@ -213,79 +216,41 @@ def test_settings_are_those_of_the_model(tmp_path):
         ("text\na\nb\n", {"dev_share": 0.1}, "single texts cannot be evalua"),
         ("text\na\nb\n", {"dropout": 0.0}, "single texts .* with dropout"),
         ("a,b,score\nx,y,1\nz,w,2\n", {"symmetric_loss": True}, "without sc"),
-        (
-            "text_a,text_b,score\n"
-            + "".join(f"a{n},b,{n}\n" for n in range(40)),
-            {"corpus_file": README, "dev_share": 0.1},
-            "README.md is for evaluations of pairs without scores",
-        ),
-        (
-            "one,two,score\na,b,1\nc,d,2\n",
-            {"mine_negatives": 1},
-            "mine_negatives=1 needs pairs without scores",
-        ),
+        (SCORED, {"corpus_file": README, "dev_share": 0.1}, "README.md is for"),
+        (SCORED, {"mine_negatives": 1}, "=1 needs pairs without scores"),
         ("text\na\nb\n", {"train_batch_size": 1}, "=1 compares no pair with"),
         ("query,positive\na,b\nc,B\n", {}, "have different texts and diff"),
         ("query,positive\na,b\na,b\n", {"dev_share": 0.1}, "the same text"),
         ("text,w\na,1\nb,2\n", {"weight_column": "w"}, "=w is for .* embed"),
-        (
-            "query,positive,id\na,b,1\nc,d,1\n",
-            {
-                "text_a_column": "query",
-                "text_b_column": "positive",
-                "group_column": "id",
-            },
-            "group_column=id is for classification, regression. Received: emb",
-        ),
+        (PAIRS, {**GROUPS, "group_column": "query"}, "=query is for .*: embed"),
         ("text\na\nb\n", {"mine_negatives": 1}, "needs pairs without scores"),
+        (PAIRS, {"temperature": 0.1, "task_type": "auto"}, "needs --task_typ"),
+        (PAIRS, {"embedding_size": 9, "task_type": "auto"}, "needs --task_ty"),
+        (PAIRS, {"folds": 2, "dev_share": None}, "=2 does not support embed"),
+        (PAIRS, NER, "needs your own texts"),
+        (PAIRS, OTHER, "needs your own texts"),
+        (PAIRS, {"matryoshka": "64,a"}, "matryoshka=64,a must be numbers"),
+        (PAIRS, SIZES, "=ndcg@10_8 must be .* mrr@10, ndcg@10, ndcg@10_6, n"),
+        (PAIRS, {"temperature": 0.0}, "temperature=0.0 must be at least"),
+        (PAIRS, {"text_a_column": "q"}, "'q'"),
+        (PAIRS, {"bilstm_size": 3}, "bilstm_size"),
+        (PAIRS, {"matryoshka": "8,32"}, "vectors, 32"),
+        (PAIRS, {"class_weights": "a=1"}, "class_w"),
+        (PAIRS, {"best_metric": "f1"}, "recall@1, r"),
+        (
+            PAIRS,
+            {"corpus_file": "c.txt", "dev_share": None},
+            "=c.txt must be an",
+        ),
+        (PAIRS, {"corpus_file": README}, "needs an evaluation. Add --dev_file"),
+        (PAIRS, {"corpus_file": "c.csv"}, "c.csv must be .* not a table"),
+        (PAIRS, {"long_document": "windows"}, "windows is for .*: embedding,"),
     ],
 )
 def test_other_tables_and_flags_are_errors(tmp_path, train, flags, message):
     flags = {"dev_share": 0.0, **flags}
     with pytest.raises(InputError, match=message):
         make(tmp_path, ("train.csv", train), **flags)
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        ({"temperature": 0.1, "task_type": "auto"}, "needs --task_type=embed"),
-        ({"embedding_size": 9, "task_type": "auto"}, "needs --task_type=emb"),
-        ({"folds": 2}, "folds=2 does not support embeddings"),
-        ({"task_name": "ner", "max_seq_length": 9}, "needs your own texts"),
-        (
-            {**OTHER_FILES, "train_file": None, "max_seq_length": 9},
-            "needs your own texts",
-        ),
-        ({"matryoshka": "64,a"}, "matryoshka=64,a must be numbers"),
-        (
-            {"matryoshka": "6,4", "best_metric": "ndcg@10_8"},
-            "best_metric=ndcg@10_8 must be .* mrr@10, ndcg@10, ndcg@10_6, ndcg",
-        ),
-        ({"temperature": 0.0}, "temperature=0.0 must be at least"),
-        ({"text_a_column": "q"}, "'q'"),
-        ({"bilstm_size": 3, "dev_share": 0.0}, "bilstm_size"),
-        ({"matryoshka": "8,32"}, "vectors, 32"),
-        ({"class_weights": "a=1"}, "class_w"),
-        ({"best_metric": "f1"}, "recall@1, r"),
-        ({"corpus_file": "c.txt"}, "c.txt must be an existing file"),
-        (
-            {"corpus_file": README, "dev_share": 0.0},
-            "README.md needs an evaluation. Add --dev_file",
-        ),
-        (
-            {"corpus_file": "c.csv"},
-            "c.csv must be a text file with a passage per line, not a table",
-        ),
-        (
-            {"long_document": "windows"},
-            "windows is for .*, choices. Received: embedding, ranking. Omit",
-        ),
-    ],
-)
-def test_flags_that_do_not_fit_are_errors(tmp_path, flags, message):
-    with pytest.raises(InputError, match=message):
-        make(tmp_path, ("train.csv", "query,positive\na,b\nc,d\n"), **flags)
 
 
 def test_equal_first_texts_are_held_out_together(tmp_path):
