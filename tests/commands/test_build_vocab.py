@@ -73,9 +73,7 @@ def test_config_file_has_the_given_sizes_and_fits_the_vocabulary(directory):
         ),
     ],
 )
-def test_characters_that_do_not_fit_give_a_warning(
-    directory, caplog, flags, warning
-):
+def test_missing_characters_give_a_warning(directory, caplog, flags, warning):
     text = "\n".join(chr(0x4E00 + i) for i in range(1200))
     (directory / "text.txt").write_text(text, encoding="utf-8")
     build(**{"num_unused": 145, **flags})
@@ -101,9 +99,7 @@ def test_words_that_are_too_long_give_a_warning(directory, caplog):
         ("ที่ " + "plain text " * 100, None),
     ],
 )
-def test_lower_casing_that_removes_vowel_signs_is_a_warning(
-    directory, caplog, text, share
-):
+def test_loss_of_vowel_signs_is_a_warning(directory, caplog, text, share):
     (directory / "text.txt").write_text(text, encoding="utf-8")
     build(do_lower_case=False)
     assert not caplog.text

@@ -280,9 +280,7 @@ def test_weights_of_new_tokens_are_means_over_their_tokens_today(tmp_path, to):
 
 
 @pytest.mark.parametrize("lower", [True, False])
-def test_added_words_are_found_in_any_case_if_the_model_is_uncased(
-    tmp_path, lower
-):
+def test_added_words_are_found_in_any_case_by_uncased_models(tmp_path, lower):
     """As transformers finds them, unlike markers; see the test above."""
     folder = tmp_path / "a"
     released(folder, "encoder")

@@ -60,9 +60,7 @@ def options(directory, **changes):
 
 
 @pytest.mark.nightly
-def test_encoder_and_preprocessor_work_without_this_project(
-    directory, tmp_path, capsys
-):
+def test_exports_work_without_this_project(directory, tmp_path, capsys):
     pytest.importorskip("tensorflow_text")
     encoder, preprocessor = str(tmp_path / "a/e"), str(tmp_path / "a/p")
     both = {"export_path": encoder, "preprocessor_path": preprocessor}

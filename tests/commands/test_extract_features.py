@@ -99,9 +99,7 @@ POOLED = {
     ("pooling", "normalize"),
     [("none", False), ("cls", False), ("mean", False), ("max", True)],
 )
-def test_vectors_of_a_line_do_not_depend_on_its_batch(
-    model, monkeypatch, pooling, normalize
-):
+def test_batches_do_not_change_vectors(model, monkeypatch, pooling, normalize):
     # A chunk of five lines and one of two, in batches of up to three.
     monkeypatch.setattr(feature_extraction, "_CHUNK_LINES", 5)
     changes = {"layers": "-1,0,-2", "pooling": pooling, "batch_size": 3}

@@ -137,9 +137,7 @@ def test_output_file_is_written_with_a_progress_bar(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["occlusion", "integrated_gradients"])
-def test_page_of_explanations_loads_nothing_and_escapes_the_text(
-    tuned, folder, method
-):
+def test_explanations_load_nothing_and_escape_the_text(tuned, folder, method):
     lines = ["good cat </bdi><b>it", "red", "?"]
     (folder / "a.txt").write_text("\n".join(lines))
     files = {"input_file": "a.txt", "output_file": "out.html"}
@@ -187,9 +185,7 @@ def test_piped_lines_are_answered_at_once_until_a_pipe_is_closed(tuned, folder):
     assert "BrokenPipe" not in (folder / "errors.txt").read_text()
 
 
-def test_invalid_line_at_a_terminal_does_not_end_the_command(
-    pretrained, monkeypatch, capsys
-):
+def test_invalid_line_does_not_end_a_terminal(pretrained, monkeypatch, capsys):
     set_stdin(monkeypatch, b"good\ngood [MASK]\n")
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     predict.main(Predict(model_dir=pretrained, fill_mask=True))

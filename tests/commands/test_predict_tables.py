@@ -74,9 +74,7 @@ PROBABILITIES = ["probability_no", "probability_yes"]
         ("regression", ["predicted_score"]),
     ],
 )
-def test_csv_output_is_the_input_table_with_predictions(
-    own_model, folder, task_type, added
-):
+def test_csv_output_adds_predictions(own_model, folder, task_type, added):
     model_dir = own_model("review", task_type=task_type)
     (folder / "a.csv").write_text(TABLES["a.csv"])
     flags = {"model_dir": model_dir, "chunk_size": 1}
@@ -179,9 +177,7 @@ def test_csv_output_of_json_lines_has_the_keys_of_the_first_object(
             predict.main(Predict(**flags, **files))
 
 
-def test_csv_output_has_separator_and_byte_order_mark_of_input(
-    own_model, folder, caplog
-):
+def test_csv_output_has_separator_and_mark_of_input(own_model, folder, caplog):
     model_dir = own_model("review", task_type="regression")
     rows = ["1;good, red", "2;bäd", "3; ", "4;"]
     (folder / "a.csv").write_text("\n".join(["\ufeffid;review", *rows]))

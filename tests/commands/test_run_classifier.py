@@ -427,9 +427,7 @@ def test_flags_set_schedule_seed_and_rates_of_layers(folder, monkeypatch):
 
 
 @pytest.mark.slow
-def test_layers_are_frozen_or_start_from_random_weights(
-    folder, trained, tmp_path
-):
+def test_layers_are_frozen_or_start_from_scratch(folder, trained, tmp_path):
     flags = {"init_checkpoint": checkpoints.latest(str(trained))}
     flags |= {"reinit_layers": 1, "freeze": "embeddings,0"}
     flags |= {"adam_bias_correction": True, "lr_schedule": "constant"}

@@ -215,9 +215,7 @@ PARTS = {**MIRRORED, "gradient_accumulation_steps": 2}
         ({"bert_config_file": "heads.json"}, "`num_attention_heads` must be 2"),
     ],
 )
-def test_cheap_checks_come_before_reading_records(
-    copy, folder, monkeypatch, changes, message
-):
+def test_cheap_checks_come_first(copy, folder, monkeypatch, changes, message):
     monkeypatch.chdir(folder)
     (folder / "train.tfrecord").write_bytes(b"no record")
     (folder / "larger.txt").write_text("\n".join([*VOCAB, "more"]) + "\n")
@@ -369,9 +367,7 @@ def test_evaluation_uses_the_config_and_the_loss_of_the_run(copy, folder):
         command_lines.parse(RunPretraining, f"--do_train {line}")
 
 
-def test_evaluation_with_another_checkpoint_of_the_run_is_a_warning(
-    copy, folder, caplog
-):
+def test_evaluating_another_checkpoint_is_a_warning(copy, folder, caplog):
     for step in (8, 4):
         assert "is not used" not in caplog.text
         checkpoint = str(copy / f"model.ckpt-{step}")

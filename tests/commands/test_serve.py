@@ -184,9 +184,7 @@ def test_model_of_transformers_and_flags_of_answers_work_as_in_predict(folder):
     assert len(expected["n_best"]) > len(found["n_best"]) == 2
 
 
-def test_invalid_flag_is_an_error_before_the_model_is_loaded(
-    tuned, monkeypatch
-):
+def test_invalid_flag_is_an_error_before_loading_the_model(tuned, monkeypatch):
     monkeypatch.setattr(Predictor, "from_options", None)
 
     def message(**flags):

@@ -84,9 +84,7 @@ def test_tokens_equal_the_recorded_ones(recorded_tokens):
 
 @pytest.mark.nightly
 @BOTH_CASINGS
-def test_words_around_every_character_equal_the_reference(
-    vocab_file, do_lower_case
-):
+def test_words_around_every_character_are_equal(vocab_file, do_lower_case):
     texts = []
     for point in range(sys.maxunicode + 1):
         is_other = unicodedata.category(chr(point)) in ("Cn", "Co")

@@ -53,9 +53,7 @@ def assert_equal(found, wanted):
 
 
 @pytest.mark.parametrize(("do_lower_case", "length"), [(True, 3), (False, 12)])
-def test_ids_of_odd_texts_equal_those_of_encode(
-    make_vocab, do_lower_case, length
-):
+def test_ids_of_odd_texts_equal_encode(make_vocab, do_lower_case, length):
     vocab_file = make_vocab(*SPECIAL, *odd_texts.TOKENS)
     tokenizer = Tokenizer(vocab_file, do_lower_case, never_split=["[MASK]"])
     layer = TextEncoder(tokenizer, length)

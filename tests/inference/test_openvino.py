@@ -143,9 +143,7 @@ def test_onnx_models_give_the_answers_of_tensorflow(runs, tmp_path, name):
 
 
 @pytest.mark.parametrize("skip", [None, "^cls/"])
-def test_pretrained_onnx_models_compute_what_tensorflow_does(
-    runs, tmp_path, skip, capsys
-):
+def test_pretrained_onnx_models_equal_tensorflow(runs, tmp_path, skip, capsys):
     pytest.importorskip("tf2onnx", reason="needs the extra onnx")
     options = {"input": str(runs / "pretrained"), "skip": skip, "to": "onnx"}
     options["output"] = str(tmp_path / "onnx")
@@ -340,9 +338,7 @@ def test_task_of_another_model_is_an_error(exports, tmp_path, name, other):
         Predictor.from_dir(export)
 
 
-def test_engine_that_does_not_fit_the_model_is_an_error(
-    runs, exports, tmp_path, monkeypatch
-):
+def test_engine_must_fit_the_model(runs, exports, tmp_path, monkeypatch):
     run, export = (d / "classification" for d in (runs, exports))
     (tmp_path / "a.txt").write_text("good cat\n")
     flags = encoder_flags(exports / "pretrained", layers="-1,0")

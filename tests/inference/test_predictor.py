@@ -188,9 +188,7 @@ def test_directory_of_exported_versions_is_an_error(tmp_path, file, message):
             load(tmp_path / "out")
 
 
-def test_fork_of_the_process_that_loaded_a_model_is_an_error(
-    predictor, monkeypatch
-):
+def test_fork_of_a_process_with_a_model_is_an_error(predictor, monkeypatch):
     monkeypatch.setattr(os, "getpid", lambda: 0)
     with pytest.raises(InputError, match="a fork, TensorFlow hangs"):
         predictor(["good"])
@@ -288,9 +286,7 @@ def test_empty_passage_is_answered_as_in_a_batch(tokenizer, version_2, capsys):
         ("vocab.txt", "\n".join("ab" * 99), "vocab.txt"),
     ],
 )
-def test_damaged_run_directory_is_an_error(
-    saved, tmp_path, pattern, content, message
-):
+def test_damaged_run_is_an_error(saved, tmp_path, pattern, content, message):
     out = tmp_path / "out"
     shutil.copytree(saved, out)
     for path in out.glob(pattern):

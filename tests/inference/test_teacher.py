@@ -215,9 +215,7 @@ def taught_batch(task, examples, options, length):
 
 
 @pytest.mark.slow
-def test_answers_of_regression_have_the_scale_of_the_student(
-    tmp_path, caplog, monkeypatch
-):
+def test_answers_of_regression_have_our_scale(tmp_path, caplog, monkeypatch):
     monkeypatch.setattr("official_bert.tasks.task._EXAMPLES_PER_BLOCK", 2)
     numbers = {text: len(text) / 3 for text in LABELS}
     write(tmp_path, NUMBERS, numbers)
@@ -311,9 +309,7 @@ def test_answers_of_questions_are_the_probabilities_of_each_window(tmp_path):
 
 
 @pytest.mark.slow
-def test_answers_of_texts_are_vectors_with_the_size_of_the_student(
-    tmp_path, caplog
-):
+def test_answers_of_texts_are_vectors_of_the_students_size(tmp_path, caplog):
     write(tmp_path, EmbeddingTask())
     vectors = Embedder.from_pretrained(tmp_path / "teacher")(TEXTS)
     task = EmbeddingTask(num_texts=3)

@@ -123,9 +123,7 @@ def test_table_that_python_writes_is_read(
         (['"a', 'b"'], None),  # As many columns in each line.
     ],
 )
-def test_quotes_in_tsv_are_text_unless_they_are_consistent(
-    tmp_path, caplog, texts, expected
-):
+def test_quotes_in_tsv_are_text_if_mixed(tmp_path, caplog, texts, expected):
     lines = "".join(f'{text}\t5"\n' for text in texts)
     rows = read(tmp_path, f"text\tsize\n{lines}", "tsv")
     assert [row.cells["text"] for row in rows] == (expected or texts)

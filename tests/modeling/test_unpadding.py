@@ -65,9 +65,7 @@ def keep_all(layer, shape):
         SentenceEncoder,
     ],
 )
-def test_removing_padding_changes_no_output_and_no_gradient(
-    make, is_left_to_right, recompute
-):
+def test_removing_padding_changes_no_results(make, is_left_to_right, recompute):
     config = dataclasses.replace(
         recorded.SMALL_CONFIG,
         num_hidden_layers=3,

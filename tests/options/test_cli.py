@@ -249,9 +249,7 @@ def test_closed_stderr_and_letters_of_other_encodings_are_no_errors(run):
         (["--salt-share=1"], "--salt-share. Did you mean --salt_share?"),
     ],
 )
-def test_user_error_ends_with_one_message_and_without_traceback(
-    run, arguments, message
-):
+def test_user_error_is_one_message_without_traceback(run, arguments, message):
     status, output, errors = run(*arguments)
     assert (status, output) == (1, "")
     assert "Traceback" not in errors

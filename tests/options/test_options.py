@@ -93,9 +93,7 @@ def make(options, **changes):
 
 
 @pytest.mark.parametrize("options", VALID)
-def test_creating_and_replacing_options_touches_no_file(
-    options, tmp_path, monkeypatch, caplog
-):
+def test_making_options_touches_no_file(options, tmp_path, monkeypatch, caplog):
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
     name, value = next(iter(VALID[options].items()))

@@ -173,9 +173,7 @@ def drawn(tmp_path, monkeypatch):
         pytest.param(120, 9, ("",), marks=pytest.mark.slow),
     ],
 )
-def test_labels_and_cells_fit_in_the_picture(
-    drawn, tmp_path, num_labels, length, names
-):
+def test_labels_fit_in_the_picture(drawn, tmp_path, num_labels, length, names):
     labels = [chr(97 + n) * length for n in range(num_labels)]
     figure = drawn(labels, names)
     for axis in figure.axes:

@@ -19,9 +19,7 @@ CONFIGURATIONS = (
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS.split())
-def test_instances_and_records_equal_the_original(
-    golden, shared_data, tmp_path, name
-):
+def test_instances_equal_the_original(golden, shared_data, tmp_path, name):
     directory = golden / "pretraining_data"
     recorded_run = json.loads((directory / name / "stats.json").read_text())
     config, stats = recorded_run["config"], recorded_run["stats"]

@@ -265,9 +265,7 @@ SEPARATED = {**WHOLE_WORDS, "words_are_separated": True}
         ("使用 语言", SEPARATED, []),
     ],
 )
-def test_tokenizer_that_does_not_suit_the_script_is_a_warning(
-    make, text, flags, warnings
-):
+def test_tokenizer_for_another_script_is_a_warning(make, text, flags, warnings):
     text = f"{text}\n{text}\n\n{text}\n{text}\n"
     logged = [r.getMessage() for r in make(text, [], **flags)]
     starts = ("Lower-casing", "--do_whole")

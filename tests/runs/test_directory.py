@@ -171,9 +171,7 @@ def test_results_of_other_files_than_those_of_the_run_have_their_own_names(
     assert len(run.result_names()) == 3
 
 
-def test_evaluation_data_of_a_run_is_known_by_its_content(
-    tmp_path, monkeypatch
-):
+def test_evaluation_data_is_known_by_its_content(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, text in (("a.csv", "old"), ("b.csv", "old"), ("c.csv", "new")):
         (tmp_path / name).write_text(text)

@@ -234,9 +234,7 @@ def overwrite(path):
     ],
     ids=["missing", "overwritten", "empty", "start", "all but one byte"],
 )
-def test_damaged_checkpoint_falls_back_to_the_one_before(
-    tmp_path, caplog, part, damage
-):
+def test_damaged_checkpoint_is_passed_over(tmp_path, caplog, part, damage):
     folder = str(tmp_path)
     good, bad = save(tmp_path, 1), save(tmp_path, 2)
     mine = {name: tf.Variable(array) for name, array in ARRAYS.items()}

@@ -62,9 +62,7 @@ def test_frozen_and_renamed_encoders_have_the_same_weights(models):
 
 
 @pytest.mark.parametrize("model_class", [Bert, PretrainingModel])
-def test_saved_model_is_loaded_with_its_tokenizer(
-    models, model_class, monkeypatch
-):
+def test_saved_model_has_its_tokenizer(models, model_class, monkeypatch):
     tokenizer = Tokenizer.from_pretrained(models["tf1"], do_lower_case=False)
     model = model_class.from_pretrained(models["tf1"], name="mine")
     for weight in model.weights:
@@ -256,9 +254,7 @@ def test_vocabulary_is_read_once_unless_more_tokens_stay_whole(models):
     )
 
 
-def test_model_is_read_without_a_cache_that_can_be_written(
-    models, directory, monkeypatch
-):
+def test_model_needs_no_writable_cache(models, directory, monkeypatch):
     expected = pretrained.find(models["huggingface"])
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
     found = pretrained.find(models["huggingface"])

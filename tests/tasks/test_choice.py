@@ -192,9 +192,7 @@ TABLES = {
 
 @pytest.mark.parametrize("text", TABLES)
 @pytest.mark.parametrize("separator", [",", "\t"])
-def test_table_has_a_column_for_each_choice_and_letters_as_labels(
-    tmp_path, text, separator
-):
+def test_table_has_a_column_for_each_choice(tmp_path, text, separator):
     name = "train.csv" if separator == "," else "train.tsv"
     (tmp_path / name).write_text(text.replace(",", separator))
     task = own_task(tmp_path, **TABLES[text])

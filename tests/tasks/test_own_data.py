@@ -186,9 +186,7 @@ PRODIGY = [
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.csv"])
-def test_examples_that_were_rejected_in_prodigy_are_left_out(
-    tmp_path, caplog, name
-):
+def test_rows_rejected_in_prodigy_are_left_out(tmp_path, caplog, name):
     text = "".join(json.dumps(row) + "\n" for row in PRODIGY)
     if name == "a.csv":
         lines = [",".join(row.values()) for row in PRODIGY]

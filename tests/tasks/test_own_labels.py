@@ -170,9 +170,7 @@ def test_lists_with_one_label_each_are_single_labels(
         (['"a,b"', '"c,d"', ""], [], "csv:4: .* fill it in, .*=multilabel"),
     ],
 )
-def test_other_lists_are_an_error_that_says_what_is_supported(
-    tmp_path, cells, flags, message
-):
+def test_other_lists_are_an_error_with_advice(tmp_path, cells, flags, message):
     with pytest.raises(InputError, match=message):
         make(tmp_path, flags, train=cells)
 
@@ -238,9 +236,7 @@ def test_one_column_per_label_is_multilabel(
 
 
 @pytest.mark.parametrize("names", ["", "x y z"])
-def test_columns_without_a_header_have_numbers_or_the_names_of_a_file(
-    tmp_path, names
-):
+def test_columns_without_a_header_have_numbers_or_given_names(tmp_path, names):
     path, label_file = tmp_path / "train.csv", tmp_path / "labels"
     path.write_text("".join(f"text,{row}\n" for row in ROWS))
     label_file.write_text(names.replace(" ", "\n"))

@@ -89,9 +89,7 @@ def test_column_of_scores_is_used_without_those_of_texts(tmp_path, header):
         ("pos", (["x"], ["y"]), True),
     ],
 )
-def test_unused_scores_and_negatives_are_a_warning(
-    tmp_path, caplog, name, cells, is_warned
-):
+def test_unused_columns_are_a_warning(tmp_path, caplog, name, cells, is_warned):
     others = cells if name == "number" else (*cells, cells[0])
     rows = [
         {"query": f"a {n}", "positive": f"b {n}", name: cell}

@@ -398,9 +398,7 @@ def test_several_files_are_read_together(tmp_path, ending):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_learning")
-def test_run_on_one_file_evaluates_itself_and_predicts_its_held_out_rows(
-    tmp_path, capsys
-):
+def test_run_on_one_file_evaluates_and_predicts_held_out_rows(tmp_path, capsys):
     texts = [f"good cat {i}" for i in range(20)]
     rows = [{"note": t, "spans": [[5, 8, "ANIMAL"]]} for t in texts]
     (tmp_path / "a.jsonl").write_text(json_lines(*rows))

@@ -219,9 +219,7 @@ def test_regression_run_learns_and_predicts_in_the_units_of_the_data(tmp_path):
     np.testing.assert_allclose(found, predicted, rtol=1e-5)
 
 
-def test_texts_that_differ_in_case_and_spaces_are_in_the_same_part(
-    tmp_path, caplog
-):
+def test_texts_that_differ_in_case_or_spaces_stay_together(tmp_path, caplog):
     rows = [f"{text} {i},{i % 2}\n" for i in range(40) for text in ("a", " A ")]
     (tmp_path / "t.csv").write_text("text,label\n" + "".join(rows))
     (tmp_path / "u.csv").write_text("text,label\nA  7,1\nnew,0\n")
@@ -278,9 +276,7 @@ def test_negative_weight_or_no_number_is_an_error(tmp_path, cells, message):
         (2, {"best_metric": "roc_auc"}, "roc_auc"),
     ],
 )
-def test_rare_classes_are_compared_by_macro_f1(
-    tmp_path, num_rare, flags, metric
-):
+def test_rare_classes_are_judged_by_macro_f1(tmp_path, num_rare, flags, metric):
     labels = ["a"] * (10 - num_rare) + ["b"] * num_rare
     (tmp_path / "train.csv").write_text(rows_with(*labels))
     task = make(tmp_path, **flags)

@@ -167,9 +167,7 @@ def test_first_token_of_each_word_is_labeled_in_exactly_one_row(
         (128, ["ABcdefghij", "abCDEfghij", "abcdeFghij", "abcdefGHIJ"]),
     ],
 )
-def test_document_context_fills_the_sequence(
-    make_tokenizer, max_seq_length, expected
-):
+def test_document_context_fills_rows(make_tokenizer, max_seq_length, expected):
     tokenizer = make_tokenizer(list("abcdefghij"))
     document = list("abcdefghij")
     examples = [

@@ -20,9 +20,7 @@ from official_bert.errors import InputError
         ("b=x=2.5", "multilabel", (1, 1, 2.5)),
     ],
 )
-def test_class_weights_are_balanced_or_named(
-    tmp_path, value, task_type, weights
-):
+def test_class_weights_are_balanced_or_set(tmp_path, value, task_type, weights):
     labels = ["a", "a", "a", "b", "b", "b=x"]
     (tmp_path / "train.csv").write_text(rows_with(*labels))
     task = make(tmp_path, class_weights=value, task_type=task_type)

@@ -275,9 +275,7 @@ def test_chosen_checkpoint_and_means_have_their_own_dense_layer(
 
 
 @pytest.mark.nightly
-def test_sentence_transformers_has_the_same_vectors(
-    converted, expected, tmp_path
-):
+def test_sentence_transformers_has_equal_vectors(converted, expected, tmp_path):
     found = encode_with_sentence_transformers(converted, TEXTS, tmp_path)
     np.testing.assert_allclose(found, expected, atol=2e-6)
 

@@ -136,9 +136,7 @@ def test_death_of_a_host_during_evaluation_ends_the_other(tmp_path, flags):
 
 
 @pytest.mark.nightly
-def test_restarted_hosts_end_with_the_weights_of_an_uninterrupted_run(
-    tmp_path, flags
-):
+def test_restarted_hosts_end_with_uninterrupted_weights(tmp_path, flags):
     flags |= {"do_eval": False, "num_train_steps": 60}
     flags["save_checkpoints_steps"] = 5
     whole, output = tmp_path / "whole", tmp_path / "out"

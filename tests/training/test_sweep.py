@@ -257,9 +257,7 @@ write_results(seed / 100)
     assert len(read_table(options)[1]) == 12
 
 
-def test_finished_runs_get_only_missing_predictions_and_plots(
-    tmp_path, options, run_code
-):
+def test_finished_runs_get_only_missing_files(tmp_path, options, run_code):
     started_flags = run_code("pass")
     for split in ("train", "dev_matched", "dev_mismatched"):
         cells = ["x"] * 8 + ["good", "bad", "neutral"]

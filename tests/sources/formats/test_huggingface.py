@@ -282,9 +282,7 @@ def transformers():
 
 @pytest.mark.nightly
 @every_head
-def test_transformers_has_the_same_outputs_with_our_files(
-    tmp_path, transformers, head
-):
+def test_transformers_computes_equal_outputs(tmp_path, transformers, head):
     released(tmp_path / "a", head, 1 if head == "multiple_choice" else 3)
     hf = to_hf(tmp_path / "a", head)
     transformers("run", HEADS[head].architecture, hf)
