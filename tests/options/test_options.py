@@ -165,6 +165,10 @@ def test_training_flag_that_changes_no_result_may_change_on_resume(options):
     assert unimportant <= {*may_change, *options.names(on_resume="input")}
 
 
+def csv(names):
+    return {"task_name": "csv", "train_file": names, "data_dir": None}
+
+
 CREATE = CreatePretrainingData
 WORKERS = {"runner": "DirectRunner", "num_workers": 2}
 BEAM = {"runner": "DirectRunner", "beam_options": "--a='b"}
@@ -181,7 +185,6 @@ INT8 = {"quantize": "int8"}
 SWEEP = {"sweep": "seed=1..2"}
 EVALUATE = {"do_train": False, "do_eval": True}
 NO_TASK = {"data_dir": None, "task_name": None}
-PIPE = {"task_name": "csv", "train_file": "pipe.csv", "data_dir": None}
 PREDICT = {"do_predict": True, "predict_file": "text.txt"}
 ONE_BEST = {"version_2_with_negative": True, "n_best_size": 1}
 INVALID = [
@@ -239,17 +242,12 @@ INVALID = [
     (RunClassifier, {**EXPORT, **SWEEP}, "conflicts with --do_export"),
     (RunClassifier, {**EXPORT, **HOSTS}, "--do_export needs one host"),
     (RunClassifier, {**EXPORT, "export_dir": "vocab.txt/a"}, "be writable"),
-    (RunClassifier, PIPE, "--train_file=pipe.csv .*can be read only once"),
-    *(
-        (RunClassifier, {**PIPE, "train_file": names}, message)
-        for names, message in [
-            ("1.csv,folder/../1.csv", "names folder/../1.csv twice. Name each"),
-            ("./?.csv,1.csv", "names 1.csv twice. Name each file once."),
-            ("x*.csv", r"file 'x\*.csv' does not exist"),
-            ("1.csv,1.tsv", "the same ending. Received: 1.csv, 1.tsv"),
-            ("1.csv,pipe.csv", "names pipe.csv, which must .* only once"),
-        ]
-    ),
+    (RunClassifier, csv("pipe.csv"), "=pipe.csv .*can be read only once"),
+    (RunClassifier, csv("1.csv,folder/../1.csv"), "names folder/../1.csv twi"),
+    (RunClassifier, csv("./?.csv,1.csv"), "names 1.csv twice. Name each file"),
+    (RunClassifier, csv("x*.csv"), r"file 'x\*.csv' does not exist"),
+    (RunClassifier, csv("1.csv,1.tsv"), "same ending. Received: 1.csv, 1.tsv"),
+    (RunClassifier, csv("1.csv,pipe.csv"), "pipe.csv, which must .* only once"),
     (RunClassifier, LITE, "tflite needs --do_export"),
     (RunClassifier, {**EVALUATE, **INT8}, "=int8 needs --export_openvino"),
     (RunClassifier, INT8, "=int8 needs --do_eval"),
@@ -341,15 +339,13 @@ def test_value_of_another_type_in_a_run_directory_is_an_error_unless_given(
 
 
 @pytest.mark.parametrize(
-    "record",
+    ("key", "value"),
     [
-        {"options": []},
-        {"options": "a"},
-        {"fingerprints": None},
-        {"fingerprints": {"training data": 3}},
+        *(("options", value) for value in ([], "a")),
+        *(("fingerprints", value) for value in (None, {"training data": 3})),
     ],
 )
-def test_record_of_another_form_in_a_run_directory_is_an_error(record):
-    write_train_options(**record)
+def test_record_of_another_form_in_a_run_directory_is_an_error(key, value):
+    write_train_options(**{key: value})
     with pytest.raises(InputError, match=r"train_options\.json: `options`"):
         _ = RunDirectory(".").record

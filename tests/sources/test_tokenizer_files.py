@@ -115,31 +115,23 @@ UNKNOWN = "[UNK] [UNK] [UNK]"
 SPECIAL_MAP = {"additional_special_tokens": ["[E1]", {"content": "<e2>"}]}
 
 
+ADDED_TOKENS = {"added_tokens": OLD}
+AS_LIST = {"additional_special_tokens": ["[E1]", "<e2>"]}
+AS_OBJECT = {"extra_special_tokens": {"first": "[E1]", "second": "<e2>"}}
+# Special tokens are case-sensitive in transformers 4.
+SPECIAL_TOKENS = f"[ [UNK] ] covid - 1 covid [UNK] <e2> b {UNKNOWN}"
+
+
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
-        (
-            {"added_tokens": OLD},
-            "[E1] bill [E1] covid - 1 covid [UNK] <e2> b <e2>",
-        ),
-        # Special tokens are case-sensitive in transformers 4.
-        (
-            {"added_tokens": OLD, "special_tokens_map": SPECIAL_MAP},
-            f"[E1] bill [ [UNK] ] covid - 1 covid [UNK] <e2> b {UNKNOWN}",
-        ),
-        *(
-            (
-                {"added_tokens": OLD, "tokenizer_config": {key: tokens}},
-                f"[E1] bill [ [UNK] ] covid - 1 covid [UNK] <e2> b {UNKNOWN}",
-            )
-            for key, tokens in (
-                ("additional_special_tokens", ["[E1]", "<e2>"]),
-                ("extra_special_tokens", {"first": "[E1]", "second": "<e2>"}),
-            )
-        ),
+        (ADDED_TOKENS, "[E1] covid - 1 covid [UNK] <e2> b <e2>"),
+        (ADDED_TOKENS | {"special_tokens_map": SPECIAL_MAP}, SPECIAL_TOKENS),
+        (ADDED_TOKENS | {"tokenizer_config": AS_LIST}, SPECIAL_TOKENS),
+        (ADDED_TOKENS | {"tokenizer_config": AS_OBJECT}, SPECIAL_TOKENS),
         (
             {"tokenizer_config": {"added_tokens_decoder": DECODER}},
-            f"[E1] bill [ [UNK] ] co ##vid - 1 covid [UNK] <e2> b {UNKNOWN}",
+            SPECIAL_TOKENS.replace("covid -", "co ##vid -"),
         ),
     ],
 )
@@ -149,7 +141,7 @@ def test_added_tokens_of_all_versions_are_found(folder, files, expected):
         add_file(folder, name, **content)
     tokenizer = Tokenizer.from_pretrained(folder, do_lower_case=True)
     text = "[E1] Bill [e1] COVID-1 covids <e2>b <E2>"
-    assert tokenizer.tokenize(text) == expected.split()
+    assert tokenizer.tokenize(text) == ["[E1]", "bill", *expected.split()]
     assert list(tokenizer.vocab)[-4:] == list(OLD)
 
 
@@ -208,6 +200,11 @@ def test_setting_that_changes_ids_is_an_error(folder, name, content, message):
         tokenizer_files.read(str(folder))
 
 
+def templates(single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1"):
+    special = [(token, VOCAB.index(token)) for token in ("[CLS]", "[SEP]")]
+    return processors.TemplateProcessing(single, pair, special)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -219,21 +216,30 @@ def test_setting_that_changes_ids_is_an_error(folder, name, content, message):
         ("normalizer.type", None),
         ("normalizer.clean_text", False),
         ("pre_tokenizer.type", pre_tokenizers.Metaspace()),
+        ("post_processor", None),
+        ("post_processor", templates(single="$A [SEP]")),
+        ("post_processor", templates(pair="[CLS] $A [SEP] $B [SEP]")),
     ],
 )
 def test_tokenizer_json_of_another_tokenizer_is_an_error(folder, name, value):
     write_fast(folder, True, None, True, [])
     path = str(folder / "tokenizer.json")
+    oracle = tokenizers.Tokenizer.from_file(path)
+    if name == "post_processor":
+        oracle.post_processor = templates()
+        oracle.save(path)
     add_file(folder, "tokenizer_config", tokenizer_class="TokenizersBackend")
     tokenizer_files.read(str(folder))
-    oracle = tokenizers.Tokenizer.from_file(path)
-    part, setting = name.split(".")
-    if setting == "type":
+    part, _, setting = name.partition(".")
+    if setting in ("", "type"):
         setattr(oracle, part, value)
     else:
         setattr(getattr(oracle, part), setting, value)
     oracle.save(path)
-    with pytest.raises(InputError, match=f"json: `{name}` must be"):
+    with pytest.raises(InputError, match=f"json: `{name}` must "):
+        tokenizer_files.read(str(folder))
+    if name == "post_processor":  # The class has its own.
+        add_file(folder, "tokenizer_config", tokenizer_class="BertTokenizer")
         tokenizer_files.read(str(folder))
 
 
@@ -245,36 +251,6 @@ def test_files_with_different_vocabularies_are_an_error(folder):
     message = r"/vocab\.txt:36: must be 'B', as in .*json\. Received: 'edited'"
     with pytest.raises(InputError, match=message):
         tokenizer_files.read_with_vocab(str(folder))
-
-
-def templates(single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1"):
-    special = [(token, VOCAB.index(token)) for token in ("[CLS]", "[SEP]")]
-    return processors.TemplateProcessing(single, pair, special)
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        None,
-        templates(single="$A [SEP]"),
-        templates(pair="[CLS] $A [SEP] $B [SEP]"),
-    ],
-)
-def test_tokenizer_json_with_other_sequences_is_an_error(folder, value):
-    write_fast(folder, True, None, True, [])
-    path = str(folder / "tokenizer.json")
-    oracle = tokenizers.Tokenizer.from_file(path)
-    oracle.post_processor = templates()
-    oracle.save(path)
-    add_file(folder, "tokenizer_config", tokenizer_class="TokenizersBackend")
-    tokenizer_files.read(str(folder))
-    oracle.post_processor = value
-    oracle.save(path)
-    with pytest.raises(InputError, match=r"json: `post_processor` must add"):
-        tokenizer_files.read(str(folder))
-    # The class has its own.
-    add_file(folder, "tokenizer_config", tokenizer_class="BertTokenizer")
-    tokenizer_files.read(str(folder))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from support.conversions import (
 from support.run_outputs import read_json
 
 from official_bert.errors import InputError
-from official_bert.sources import pretrained
 from official_bert.tokenization import FullTokenizer
 from tools.golden.transformers_process import SIZES
 
@@ -179,6 +178,9 @@ def test_model_without_counterpart_is_an_error(tmp_path, head, config, message):
     released(tmp_path / "a", head, **config)
     with pytest.raises(InputError, match=message):
         to_kh(tmp_path / "a")
+    if head == "encoder":
+        with pytest.raises(InputError, match="keeps no added tokens whole"):
+            to_kh(tmp_path / "a", never_split="a")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
@@ -195,25 +197,24 @@ def preset(tmp_path, converted):
     return shutil.copytree(converted, tmp_path / "kh")
 
 
+def named(name):
+    return {"registered_name": f"keras_hub>{name}"}
+
+
 @pytest.mark.parametrize(
-    ("file", "name", "message"),
+    ("file", "changes", "message"),
     [
-        ("tokenizer.json", "OtherTokenizer", "Received: OtherTokenizer"),
-        ("task.json", "BertTextClassifier", "save the backbone alone"),
-        ("config.json", "RobertaBackbone", "Received: RobertaBackbone"),
+        ("tokenizer", named("OtherTokenizer"), "Received: OtherTokenizer"),
+        ("task", named("BertTextClassifier"), "save the backbone alone"),
+        ("config", named("RobertaBackbone"), "Received: RobertaBackbone"),
+        ("config", {"config": 5}, "config.json: `config` must be an object"),
+        ("tokenizer", {"config": 5}, "er.json: `config` must be an object"),
     ],
 )
-def test_preset_of_another_model_is_an_error(preset, file, name, message):
-    change_json(preset / file, registered_name=f"keras_hub>{name}")
+def test_preset_of_another_model_is_an_error(preset, file, changes, message):
+    change_json(preset / f"{file}.json", **changes)
     with pytest.raises(InputError, match=message):
         to_tf1(preset)
-
-
-@pytest.mark.parametrize("file", ["config.json", "tokenizer.json"])
-def test_settings_of_another_type_are_an_error(preset, file):
-    change_json(preset / file, config=5)
-    with pytest.raises(InputError, match=f"{file}: `config` must be an object"):
-        pretrained.find(str(preset))
 
 
 @pytest.mark.parametrize("damage", [0, 100, 6000, b"SNOD", b"TREE", b"HEAP"])
@@ -243,12 +244,6 @@ def test_accents_are_kept_if_the_preset_keeps_them(preset):
     change_json(path, config={**config, "suffix_indicator": "@@"})
     with pytest.raises(InputError, match='`suffix_indicator` must be "##"'):
         to_tf1(preset, "c")
-
-
-def test_added_tokens_have_no_counterpart_in_keras_hub(tmp_path):
-    released(tmp_path / "a", "encoder")
-    with pytest.raises(InputError, match="keeps no added tokens whole"):
-        to_kh(tmp_path / "a", never_split="a")
 
 
 @pytest.mark.parametrize("token", ["a", "[MASK]"])
