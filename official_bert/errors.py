@@ -87,6 +87,12 @@ def missing_package(package: str) -> str | None:
     return f"needs the package {package}. Run pip install -e '.{extra}'."
 
 
+def require_package(package: str, user: str) -> None:
+    """Raises `InputError`, "USER needs ...", if a package is not installed."""
+    if problem := missing_package(package):
+        raise InputError(f"{user} {problem}")
+
+
 def bullet_list(problems: Sequence[str]) -> str:
     """Returns the first 40 problems for a message, each on its own line."""
     lines = [*problems[:40]]

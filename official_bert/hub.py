@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from official_bert.config import BertConfig
-from official_bert.errors import InputError, missing_package, short_reason
+from official_bert.errors import InputError, require_package, short_reason
 from official_bert.io import files
 from official_bert.sources.pretrained import ModelFiles
 from official_bert.tokenization import Tokenizer, load_vocab, num_tokens
@@ -28,13 +28,6 @@ _TF1_FORMAT = "tfhub_module.pb"
 
 # A file that only modules from `export_tfhub.py` contain.
 CONFIG = os.path.join("assets.extra", "bert_config.json")
-
-
-class TextInfo(NamedTuple):
-    """The vocabulary of a module, and whether its text is lower-cased."""
-
-    vocab_file: str
-    do_lower_case: bool
 
 
 @keras.saving.register_keras_serializable("official_bert")
@@ -85,7 +78,7 @@ class HubEncoder(keras.layers.Layer):
                 weight.trainable = False
 
     @property
-    def text_info(self) -> TextInfo:
+    def text_info(self) -> ModelFiles:
         """The vocabulary and the casing; `InputError` if they are missing."""
         module = self.module
         if hasattr(module, "vocab_file") and hasattr(module, "do_lower_case"):
@@ -101,14 +94,15 @@ class HubEncoder(keras.layers.Layer):
                 "and `do_lower_case` or in the signature `tokenization_info`. "
                 "Use a module for BERT's WordPiece tokens."
             )
-        return TextInfo(
-            vocab_file.numpy().decode(), bool(do_lower_case.numpy())
+        return ModelFiles(
+            vocab_file=vocab_file.numpy().decode(),
+            do_lower_case=bool(do_lower_case.numpy()),
         )
 
     @property
     def tokenizer(self) -> Tokenizer:
         """The module's tokenizer; errors as in `text_info`."""
-        return ModelFiles(**self.text_info._asdict()).tokenizer
+        return self.text_info.tokenizer
 
     def call(self, inputs: dict[str, Any], training: bool = False) -> Any:
         """Runs the module; for inputs and outputs see the class."""
@@ -214,8 +208,7 @@ def _download(handle: str) -> str:
         return handle
     reason = "there is no such directory"
     if files.is_remote(handle):
-        if problem := missing_package("tensorflow_hub"):
-            raise InputError(f"{handle} {problem}")
+        require_package("tensorflow_hub", handle)
         try:
             # The import takes a second, and directories do not need it.
             import tensorflow_hub

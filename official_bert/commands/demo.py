@@ -17,7 +17,7 @@ import shlex
 import sys
 from typing import Any, NamedTuple
 
-from official_bert.errors import InputError, missing_package
+from official_bert.errors import require_package
 from official_bert.io import files, processes
 from official_bert.options import Demo, cli
 from official_bert.runs import file_names
@@ -168,8 +168,7 @@ def main(options: Demo) -> None:
     Raises `InputError` if matplotlib is missing, which draws the report.
     """
     options = options.resolve()
-    if missing := missing_package("matplotlib"):
-        raise InputError(f"The report {missing}")
+    require_package("matplotlib", "The report")
     directory = options.output_dir
     write_inputs(directory)
     for chapter, steps in chapters(directory).items():

@@ -70,10 +70,7 @@ def write_finetuned(
     require_exportable(finetuned)
     _, model, tokenizer, _ = finetuned
     description = _describe(model, tokenizer, finetuned.to_json())
-    quantize = quantization and functools.partial(
-        quantize_openvino, quantization=quantization
-    )
-    return _write(model, description, directory, quantize=quantize)
+    return _write(model, description, directory, quantization=quantization)
 
 
 def write_pretrained(
@@ -140,7 +137,7 @@ def _write(
     directory: str,
     has_pooler: bool = True,
     to: str = "openvino",
-    quantize: Callable[[str], None] | None = None,
+    quantization: Quantization | None = None,
 ) -> float:
     """Writes a model; returns how far its outputs differ from TensorFlow's.
 
@@ -170,8 +167,8 @@ def _write(
         gap = largest_difference(
             function, make_new_engine, specs, description.config
         )
-        if quantize:
-            quantize(new)
+        if quantization:
+            quantize_openvino(new, quantization)
         config = description.config.to_json_string()
         files.write_text(os.path.join(new, file_names.CONFIG), config)
         description.write_beside(new)

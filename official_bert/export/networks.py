@@ -17,6 +17,14 @@ from official_bert.tasks.engines import Engine
 _OPSET = 18  # The newest that tf2onnx 1.17 writes.
 
 
+def save(module: Any, directory: str, signatures: Any) -> None:
+    """Writes a SavedModel; raises `OSError` if it cannot be written."""
+    try:
+        tf.saved_model.save(module, directory, signatures)
+    except tf.errors.OpError as error:
+        raise OSError(short_reason(error)) from error
+
+
 def write_openvino(function: Any, directory: str) -> None:
     """Writes a function with named inputs and a dict of outputs."""
     openvino = openvino_engine.import_openvino()
@@ -24,10 +32,7 @@ def write_openvino(function: Any, directory: str) -> None:
     module.weights = function.get_concrete_function().variables
     path = os.path.join(directory, file_names.OPENVINO)
     with tempfile.TemporaryDirectory(dir=directory) as folder:
-        try:
-            tf.saved_model.save(module, folder, function)
-        except tf.errors.OpError as error:
-            raise OSError(short_reason(error)) from error
+        save(module, folder, function)
         network = openvino.Core().read_model(folder)
         openvino.save_model(network, path, compress_to_fp16=False)
 

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from official_bert.errors import InputError, missing_package
+from official_bert.errors import require_package
 from official_bert.export import graph_packing
 from official_bert.export.graph_tokenizer import GraphTokenizer
 from official_bert.inputs import text_inputs
@@ -55,8 +55,7 @@ class TextEncoder(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if missing := missing_package("tensorflow_text"):
-            raise InputError(f"`TextEncoder` {missing}")
+        require_package("tensorflow_text", "`TextEncoder`")
         text_inputs.require_length(max_seq_length)
         if not isinstance(model, FullTokenizer):
             model = FullTokenizer.from_pretrained(model)

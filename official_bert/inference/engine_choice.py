@@ -18,7 +18,7 @@ from typing import Any
 from absl import logging
 
 from official_bert import tasks
-from official_bert.errors import InputError, missing_package
+from official_bert.errors import InputError, missing_package, require_package
 from official_bert.inference import keras_engine, openvino_engine
 from official_bert.inference.masked_lm import MASK
 from official_bert.inference.openvino_engine import OpenVinoEngine
@@ -55,8 +55,8 @@ def load_finetuned(
     The engine is None for TensorFlow; for OpenVINO, the model is None.
     """
     if explain == "integrated_gradients":
-        is_export = openvino_engine.is_export(model_files.init_checkpoint)
-        if is_export or choice.engine == "openvino":
+        run = RunDirectory(model_files.init_checkpoint)
+        if run.has(file_names.OPENVINO) or choice.engine == "openvino":
             raise InputError(
                 f"--explain={explain} needs TensorFlow, and a checkpoint. With "
                 "OpenVINO, use --explain=occlusion."
@@ -186,20 +186,18 @@ def _find_export(
 ) -> str | None:
     """Returns the directory of the model for OpenVINO; None for TensorFlow."""
     engine, checkpoint = choice.engine, model_files.init_checkpoint
-    problem = missing_package("openvino")
-    if openvino_engine.is_export(checkpoint):
+    if RunDirectory(checkpoint).has(file_names.OPENVINO):
         if engine == "tensorflow":
             raise InputError(
                 f"--engine=tensorflow: {checkpoint} is an OpenVINO model, "
                 "without a checkpoint. Omit the flag."
             )
-        if problem:
-            raise InputError(f"{checkpoint}: an OpenVINO model {problem}")
+        require_package("openvino", f"{checkpoint}: an OpenVINO model")
         return checkpoint
-    if engine == "tensorflow" or (engine == "auto" and problem):
+    is_missing = missing_package("openvino") is not None
+    if engine == "tensorflow" or (engine == "auto" and is_missing):
         return None
-    if problem:
-        raise InputError(f"--engine=openvino {problem}")
+    require_package("openvino", "--engine=openvino")
     directory = checkpoint_paths.directory(checkpoint)
     kept = os.path.join(directory, file_names.CONVERTED, kind)
     source = _describe_source(model_files, directory)

@@ -11,7 +11,6 @@ import numpy as np
 from absl import logging
 
 from official_bert.errors import InputError, first_line, listed
-from official_bert.io import files
 from official_bert.runs import file_names
 
 # {value of --precision: OpenVINO's name}.
@@ -152,8 +151,3 @@ class OpenVinoEngine:
         results = list(request.infer(inputs).values())
         self._idle.append(request)
         return [results[index] for index in self._order]
-
-
-def is_export(directory: str) -> bool:
-    """Whether a directory has a converted model."""
-    return files.exists(os.path.join(directory, file_names.OPENVINO))

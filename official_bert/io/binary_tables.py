@@ -22,8 +22,7 @@ def _content(path: str, package: str) -> Iterator[io.BytesIO]:
 
     Raises `InputError` if it is missing, or if it cannot read the file.
     """
-    if message := errors.missing_package(package):
-        raise InputError(f"{path}: {message}")
+    errors.require_package(package, f"{path}:")
     with files.open_binary(path) as file:
         content = io.BytesIO(file.read())
     # polars installs its own handler, with which Ctrl-C interrupts no waiting.

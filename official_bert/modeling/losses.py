@@ -93,12 +93,15 @@ class TaskLoss(NamedTuple):
         losses: (logits, batch) -> float32 losses, [B] or [B, S]. Losses of
             classes also have the argument `smoothing`.
         weights: batch -> the weight of each loss, 0.0 or 1.0.
+        divergence: (logits, batch, temperature) -> the losses of a teacher's
+            probabilities; None for tasks without a softmax.
 
     Training may use another one, see `training_loss`.
     """
 
     losses: Callable[..., Any]
     weights: Callable[[Batch], Any]
+    divergence: Callable[[Any, Batch, float], Any] | None = None
 
 
 def _example_weights(batch: Batch) -> Any:
@@ -148,14 +151,51 @@ def _span_weights(batch: Batch) -> Any:
     return ops.full(shape, float("start_positions" in batch))
 
 
+def _divergence(answers: Any, logits: Any, temperature: float) -> Any:
+    """Returns T^2 KL(teacher / T || student / T), float32 [...].
+
+    `answers` are the teacher's probabilities [..., C], `logits` the student's.
+    """
+    is_possible = answers > 0  # Unlike choices without tokens.
+    scores = ops.log(ops.where(is_possible, answers, 1.0))
+    scores = ops.where(is_possible, scores, _MISSING)
+    teacher = ops.log_softmax(scores / temperature)
+    student = ops.log_softmax(ops.cast(logits, "float32") / temperature)
+    terms = ops.exp(teacher) * (teacher - student)
+    return temperature**2 * ops.sum(terms, axis=-1)
+
+
+def _class_divergence(logits: Any, batch: Batch, temperature: float) -> Any:
+    return _divergence(batch["teacher_answers"], logits, temperature)
+
+
+def _choice_divergence(logits: Any, batch: Batch, temperature: float) -> Any:
+    scores = mask_missing_choices(logits, batch["input_mask"])
+    return _class_divergence(scores, batch, temperature)
+
+
+def _token_divergence(logits: Any, batch: Batch, temperature: float) -> Any:
+    """Returns [B, S] for logits [B, S, C] and answers [B, C, S]."""
+    answers = ops.transpose(batch["teacher_answers"], (0, 2, 1))
+    return _divergence(answers, logits, temperature)
+
+
+def _span_divergence(logits: Any, batch: Batch, temperature: float) -> Any:
+    """Returns [B] for logits [B, S, 2] and answers [B, 2, S]."""
+    scores = ops.transpose(logits, (0, 2, 1))
+    return ops.mean(_class_divergence(scores, batch, temperature), axis=-1)
+
+
 # {`loss` of a `Head`: the loss}.
 LOSSES = {
-    "classification": TaskLoss(_class_losses, _example_weights),
+    "classification": TaskLoss(
+        _class_losses, _example_weights, _class_divergence
+    ),
     "multilabel": TaskLoss(_multilabel_losses, _example_weights),
     "regression": TaskLoss(_regression_losses, _example_weights),
-    "choices": TaskLoss(_choice_losses, _example_weights),
-    "tags": TaskLoss(_token_losses, _token_weights),
-    "spans": TaskLoss(_span_losses, _span_weights),
+    "choices": TaskLoss(_choice_losses, _example_weights, _choice_divergence),
+    "tags": TaskLoss(_token_losses, _token_weights, _token_divergence),
+    "spans": TaskLoss(_span_losses, _span_weights, _span_divergence),
 }
 
 
@@ -312,8 +352,8 @@ def distillation_loss(
     unsmoothed = training_loss(kind, class_weights)
 
     def losses(logits: Any, batch: Batch) -> Any:
-        if kind in _DIVERGENCES:
-            soft = _DIVERGENCES[kind](logits, batch, temperature)
+        if hard.divergence:
+            soft = hard.divergence(logits, batch, temperature)
         else:
             taught = {**batch, "label_ids": batch["teacher_answers"]}
             soft = unsmoothed.losses(logits, taught)
@@ -324,48 +364,3 @@ def distillation_loss(
         return alpha * soft + (1 - alpha) * has_label * of_labels
 
     return TaskLoss(losses, hard.weights)
-
-
-def _divergence(answers: Any, logits: Any, temperature: float) -> Any:
-    """Returns T^2 KL(teacher / T || student / T), float32 [...].
-
-    `answers` are the teacher's probabilities [..., C], `logits` the student's.
-    """
-    is_possible = answers > 0  # Unlike choices without tokens.
-    scores = ops.log(ops.where(is_possible, answers, 1.0))
-    scores = ops.where(is_possible, scores, _MISSING)
-    teacher = ops.log_softmax(scores / temperature)
-    student = ops.log_softmax(ops.cast(logits, "float32") / temperature)
-    terms = ops.exp(teacher) * (teacher - student)
-    return temperature**2 * ops.sum(terms, axis=-1)
-
-
-def _class_divergence(logits: Any, batch: Batch, temperature: float) -> Any:
-    return _divergence(batch["teacher_answers"], logits, temperature)
-
-
-def _choice_divergence(logits: Any, batch: Batch, temperature: float) -> Any:
-    scores = mask_missing_choices(logits, batch["input_mask"])
-    return _class_divergence(scores, batch, temperature)
-
-
-def _token_divergence(logits: Any, batch: Batch, temperature: float) -> Any:
-    """Returns [B, S] for logits [B, S, C] and answers [B, C, S]."""
-    answers = ops.transpose(batch["teacher_answers"], (0, 2, 1))
-    return _divergence(answers, logits, temperature)
-
-
-def _span_divergence(logits: Any, batch: Batch, temperature: float) -> Any:
-    """Returns [B] for logits [B, S, 2] and answers [B, 2, S]."""
-    scores = ops.transpose(logits, (0, 2, 1))
-    return ops.mean(_class_divergence(scores, batch, temperature), axis=-1)
-
-
-# {`loss` of a `Head`: (logits, batch, temperature) -> the losses of a teacher's
-# probabilities}, for tasks with a softmax.
-_DIVERGENCES = {
-    "classification": _class_divergence,
-    "choices": _choice_divergence,
-    "tags": _token_divergence,
-    "spans": _span_divergence,
-}

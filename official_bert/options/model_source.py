@@ -12,6 +12,7 @@ from official_bert.errors import InputError
 from official_bert.io import files
 from official_bert.options import checks, flags
 from official_bert.runs import file_names
+from official_bert.runs.directory import RunDirectory
 from official_bert.sources import (
     formats,
     pretrained,
@@ -253,9 +254,8 @@ def require_model_files(model_files: ModelFiles) -> None:
     checkpoint = model_files.init_checkpoint
     model_files.config.require_same_direction(checkpoint)
     files.require(model_files.vocab_file, "--vocab_file")
-    exported = os.path.join(checkpoint, file_names.OPENVINO)
     message = checks.existing_checkpoint(checkpoint)
-    if message and not files.exists(exported):
+    if message and not RunDirectory(checkpoint).has(file_names.OPENVINO):
         raise InputError(f"--init_checkpoint={checkpoint} {message}")
     is_uncased = model_files.settings.is_uncased
     validate_case_matches_checkpoint(is_uncased, checkpoint)
@@ -264,13 +264,13 @@ def require_model_files(model_files: ModelFiles) -> None:
 def require_finetuned(directory: str) -> None:
     """Raises `InputError` unless a run directory has a fine-tuned model."""
     if not task_file.is_in(directory):
-        if files.exists(os.path.join(directory, file_names.SWEEP_TABLE)):
+        run = RunDirectory(directory)
+        if run.has(file_names.SWEEP_TABLE):
             raise InputError(
                 f"{directory}: must be the directory of a fine-tuned model, "
                 "not of a sweep. Choose the directory of one of its runs."
             )
-        names = (file_names.CONFIG, file_names.CHECKPOINT_LIST)
-        if any(files.exists(os.path.join(directory, n)) for n in names):
+        if run.has(file_names.CONFIG) or run.has(file_names.CHECKPOINT_LIST):
             raise InputError(
                 f"{directory}: must be a fine-tuned model, but has no "
                 f"task.json. {FOR_PRETRAINED} {FOR_ORIGINAL}"
@@ -301,8 +301,9 @@ def _require_file(directory: str, name: str, hint: str) -> None:
             f"{directory}: must be an existing run directory, the --output_dir "
             "of a training command. Check the path."
         )
-    if not files.exists(os.path.join(directory, name)):
-        if files.exists(os.path.join(directory, huggingface_files.CONFIG)):
+    run = RunDirectory(directory)
+    if not run.has(name):
+        if run.has(huggingface_files.CONFIG):
             hint = (
                 f"For a Hugging Face directory, use --model={directory}, or "
                 "`from_pretrained` in Python."

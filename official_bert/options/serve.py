@@ -1,6 +1,6 @@
 """Options of `serve.py`."""
 
-from official_bert.errors import InputError, missing_package
+from official_bert.errors import require_package
 from official_bert.options.answers import AnswerOptions
 from official_bert.options.flags import option, positive
 
@@ -21,6 +21,5 @@ class Serve(AnswerOptions, heading="Prediction and export"):
     )
 
     def _check(self) -> None:
-        if problem := missing_package("uvicorn"):
-            raise InputError(f"{self.command} {problem}")
+        require_package("uvicorn", self.command)
         super()._check()

@@ -270,7 +270,8 @@ def match(
     if model_head.has_pooler or not lacks_pooler:
         # Otherwise, the pooler is newly initialized.
         problems += [f"missing: {names.rename(name)}" for name in missing]
-    problems += _wrong_shapes(arrays, stored_names, config)
+    expected = {n: names.shape(n, shapes[n], config) for n in stored_names}
+    problems += _wrong_shapes(arrays.shapes, stored_names, expected)
     if problems:
         raise InputError(
             f"{arrays.where}: the arrays do not match a BERT model with this "
@@ -326,17 +327,17 @@ def _names_in_file(
 
 
 def _wrong_shapes(
-    arrays: Arrays, stored_names: Mapping[str, str], config: BertConfig
+    stored_shapes: Mapping[str, Shape],
+    stored_names: Mapping[str, str],
+    expected: Mapping[str, Shape],
 ) -> Iterator[str]:
     """Yields a line for each array whose shape does not fit the config."""
-    shapes = arrays.weight_shapes(config)
     for name, stored_name in sorted(stored_names.items()):
-        shape = arrays.shapes[stored_name]
-        expected = arrays.names.shape(name, shapes[name], config)
-        if shape != expected:
+        shape = stored_shapes[stored_name]
+        if shape != expected[name]:
             yield (
                 f"wrong shape: {stored_name} is {list(shape)}; by the model's "
-                f"config it must be {list(expected)}"
+                f"config it must be {list(expected[name])}"
             )
 
 

@@ -79,11 +79,3 @@ def describe(
     """Returns the content of `task.json` for the result of `Task.to_json`."""
     inputs = {"max_seq_length": max_seq_length, "do_lower_case": do_lower_case}
     return task | inputs
-
-
-def set_calibration(directory: str, task: dict[str, Any]) -> None:
-    """Replaces the calibration in `task.json` by that of a `Task.to_json`."""
-    content = read(directory)
-    if "calibration" in task:
-        content["calibration"] = task["calibration"]
-        json_files.write(path_in(directory), content)

@@ -137,8 +137,9 @@ def load_for_evaluation(model: Any, options: TrainingOptions) -> int:
         )
         if loaded:
             _report_loaded(loaded)
-            RunDirectory(directory).warn_if_unfinished()
-            _warn_of_other_step(options, loaded.source)
+            if not options.do_train:
+                RunDirectory(directory).warn_if_unfinished()
+                _warn_of_other_step(options, loaded.source)
             return checkpoints.read_global_step(loaded.source)
     if not options.init_checkpoint:
         raise InputError(
@@ -157,7 +158,7 @@ def _warn_of_other_step(options: TrainingOptions, used: str) -> None:
     step = file_names.step_of(name)
     is_other = step not in (-1, file_names.step_of(os.path.basename(used)))
     of_run = os.path.realpath(folder) == os.path.realpath(options.output_dir)
-    if is_other and of_run and not options.do_train:
+    if is_other and of_run:
         logging.warning(
             f"--init_checkpoint={given} is not used, but {used}, which is the "
             "model of --output_dir. To use the other one, copy the directory "

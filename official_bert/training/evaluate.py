@@ -25,26 +25,27 @@ _DESCRIPTIONS = {"dev": "Evaluating", "test": "Predicting"}
 
 
 def evaluate(
-    run: "FinetuningRun", split: str, record_dir: str | None = None
+    run: "FinetuningRun", split: str, *, is_final: bool
 ) -> dict[str, Any]:
     """Returns the metrics of a fine-tuned model on a development set.
 
-    If `record_dir` is given, also writes the features to a TFRecord file there,
-    and a table of wrong answers, and calibrates the model.
+    With `is_final`, also writes the features to a TFRecord file, and a table of
+    wrong answers, and calibrates the model.
     """
     task, examples = run.task, run.examples[split]
-    answers, losses = _run_model(run, "dev", examples, split, record_dir)
+    records = split if is_final else None
+    answers, losses = _run_model(run, "dev", examples, records)
     results = losses | _metrics(run, "dev", examples, answers)
-    if record_dir:
+    if is_final:
         if run.options.fold:
             texts = task.prediction_files(split, examples, answers)
-            files.write_texts(record_dir, texts)
+            files.write_texts(run.directory, texts)
         task, answers, metrics = _calibrate(run, examples, answers)
         results |= metrics
         wrong = task.wrong_answers(examples, answers)
         if rows := task.data.wrong_rows(wrong, "probability"):
             name = file_names.DEV_ERRORS + _variant(run) + ".csv"
-            files.write_texts(record_dir, {name: tables.to_csv(rows)})
+            files.write_texts(run.directory, {name: tables.to_csv(rows)})
     predictions = task.predictions(answers)
     reporting.warn_of_one_class(split, task, predictions, examples)
     return results
@@ -64,12 +65,15 @@ def _calibrate(
     now = {**run.task.to_json(), "max_seq_length": options.max_seq_length}
     names = "max_seq_length", "long_documents"  # Those of `predict.py`.
     is_other = any(stored.get(name) != now.get(name) for name in names)
-    is_other |= bool(_variant(run)) or options.run_directory.is_unfinished
+    is_other |= bool(_variant(run))
+    is_other |= not options.do_train and options.run_directory.is_unfinished
     if not options.train_file or is_other:
         return _calibrated(run, examples, answers)
     result = run.task.calibrate(examples, answers, fits=True)
-    if options.is_chief:
-        task_file.set_calibration(directory, result.task.to_json())
+    calibrated = result.task.to_json()
+    if options.is_chief and "calibration" in calibrated:
+        stored["calibration"] = calibrated["calibration"]
+        json_files.write(task_file.path_in(directory), stored)
     return result
 
 
@@ -93,10 +97,7 @@ def _variant(run: "FinetuningRun", split: str = "dev") -> str:
 def write_results(run: "FinetuningRun", global_step: int) -> None:
     """Evaluates all development sets; writes and prints the metrics."""
     splits = run.task.data.splits("dev")
-    metrics = {
-        split: evaluate(run, split, record_dir=run.directory)
-        for split in splits
-    }
+    metrics = {split: evaluate(run, split, is_final=True) for split in splits}
     mismatched = {split: metrics[split] for split in splits if split != "dev"}
     results = {"global_step": global_step, **metrics["dev"], **mismatched}
     main_results = reporting.original_results(results, run.task.main_metric)
@@ -141,7 +142,7 @@ def predict(run: "FinetuningRun") -> None:
         )
     for split in run.task.data.splits("test"):
         examples = run.examples[split]
-        answers, _ = _run_model(run, "test", examples, split, run.directory)
+        answers, _ = _run_model(run, "test", examples, split)
         metrics = _metrics(run, "test", examples, answers)
         task, answers, calibrated = _calibrated(run, examples, answers)
         metrics |= calibrated
@@ -191,22 +192,21 @@ def _run_model(
     run: "FinetuningRun",
     mode: str,
     examples: Sequence[Any],
-    split: str = "",
-    record_dir: str | None = None,
+    split: str | None = None,
     description: str | None = None,
 ) -> tuple[list[Any], dict[str, float]]:
     """Returns answers without calibration, and the mean losses.
 
-    If `record_dir` is given, writes the features to the records of `split`.
-    `description` is the text of the progress bar; None: that of `mode`.
+    If `split` is given, writes the features to its records. `description` is
+    the text of the progress bar; None: that of `mode`.
     """
     task = run.task.uncalibrated
     forward, length = run.forwards[mode], run.options.max_seq_length
     answers: list[Any] = []
     losses = [np.zeros((0, 2))]
     writing: Any = contextlib.nullcontext()
-    if record_dir:
-        path = os.path.join(record_dir, file_names.records(split))
+    if split:
+        path = os.path.join(run.directory, file_names.records(split))
         writing = files.writing(path)
     with writing as file:
         for features in task.featurize(examples, run.tokenizer, length):

@@ -95,7 +95,7 @@ class FinetuningRun:
 
         Only the first development set is evaluated.
         """
-        metrics = evaluate.evaluate(self, "dev")
+        metrics = evaluate.evaluate(self, "dev", is_final=False)
         results = {"global_step": step, **metrics}
         summary = reporting.original_results(results, self.main_metric)
         reporting.write_summary(self.options, summary)
@@ -343,9 +343,12 @@ def _load_module(
             f"have the original names, as export_tfhub.py writes it. Received: "
             f"{options.bert_hub_module_handle!r}. Remove these flags."
         )
-    text_info = bert.encoder.text_info._asdict()
-    options = options.replace(**text_info, init_checkpoint=None)
-    return bert, options
+    text_info = bert.encoder.text_info
+    return bert, options.replace(
+        vocab_file=text_info.vocab_file,
+        do_lower_case=text_info.do_lower_case,
+        init_checkpoint=None,
+    )
 
 
 def _describe(task: Task, options: FinetuningOptions) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from support.processes import run_python
 
 from official_bert import Bert, BertConfig, TextEncoder, Tokenizer, encode
 from official_bert.errors import InputError
-from official_bert.export import text_encoder
 
 pytestmark = [
     pytest.mark.slow,
@@ -108,7 +107,6 @@ def test_invalid_arguments_are_errors(tokenizer, monkeypatch):
         TextEncoder(tokenizer, 2)
     with pytest.raises(InputError, match="must be a directory, the name of"):
         TextEncoder("no_model", 8)
-    missing = "needs the package tensorflow_text."
-    monkeypatch.setattr(text_encoder, "missing_package", lambda _: missing)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(InputError, match="`TextEncoder` needs the package"):
         TextEncoder(tokenizer, 8)

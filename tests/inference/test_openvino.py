@@ -17,7 +17,7 @@ from official_bert import tasks
 from official_bert.commands import convert_checkpoint, extract_features, predict
 from official_bert.errors import InputError
 from official_bert.export import engine_models, networks, serving
-from official_bert.inference import engine_choice, openvino_engine
+from official_bert.inference import openvino_engine
 from official_bert.inference.predictor import Predictor
 from official_bert.inference.trained_models import load_finetuned
 from official_bert.options import (
@@ -340,8 +340,7 @@ def test_engine_must_fit_the_model(runs, exports, tmp_path, monkeypatch):
     assert_error("without a checkpoint", export, engine="tensorflow")
     message = "--precision=bfloat16 needs OpenVINO"
     assert_error(message, run, precision="bfloat16")
-    needs = "needs the package {}.".format
-    monkeypatch.setattr(engine_choice, "missing_package", needs)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     assert_error("OpenVINO model needs the package", export)
     assert_error("--engine=openvino needs the pack", run, engine="openvino")
     assert_error(r"checkpoint needs .* tensorflow", run)

@@ -13,6 +13,7 @@ from official_bert import tasks
 from official_bert.commands import run_classifier
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
+from official_bert.io import json_files
 from official_bert.sources import task_file
 from official_bert.tasks.calibration import NO_CALIBRATION
 from official_bert.tasks.classification import ClassificationTask
@@ -208,7 +209,8 @@ def test_calibration_keeps_the_order_of_documents_with_three_labels(tmp_path):
     found = Predictor.from_dir(output).rank("cat", documents)
     calibration = NO_CALIBRATION._replace(temperature=8.0)
     calibrated = dataclasses.replace(task, calibration=calibration)
-    task_file.set_calibration(output, calibrated.to_json())
+    content = task_file.read(output) | calibrated.to_json()
+    json_files.write(task_file.path_in(output), content)
     predictor = Predictor.from_dir(output)
     assert predictor.task.calibration.temperature == 8
     assert predictor.rank("cat", documents) == found

@@ -18,6 +18,7 @@ from official_bert.errors import InputError, listed
 from official_bert.io import files, json_files
 from official_bert.io.json_files import JsonObject
 from official_bert.runs import file_names
+from official_bert.runs.directory import RunDirectory
 from official_bert.sources import checkpoint_paths
 from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.sources.formats.keras_hub import files as keras_hub_files
@@ -175,7 +176,7 @@ def require_one_version(directory: str) -> None:
     for name in filter(str.isdecimal, files.list_directory(directory)):
         path = os.path.join(directory, name)
         require_readable(path)
-        if files.exists(os.path.join(path, file_names.OPENVINO)):
+        if RunDirectory(path).has(file_names.OPENVINO):
             raise InputError(
                 f"{directory} has versions of an exported model. Pass the "
                 f"directory of one of them, such as {path}."

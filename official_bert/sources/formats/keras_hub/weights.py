@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from official_bert.config import BertConfig
-from official_bert.errors import InputError, first_line, missing_package
+from official_bert.errors import InputError, first_line, require_package
 from official_bert.io import files, json_files
 from official_bert.runs import file_names
 from official_bert.sources.formats import Source
@@ -57,8 +57,7 @@ def open_arrays(directory: str, config: BertConfig) -> Arrays:
     head = json_files.load(directory, file_names.TASK)
     if has_head := files.exists(head.path):
         keras_hub_files.require_class(head, "BertMaskedLM")
-    if missing := missing_package("keras_hub"):
-        raise InputError(f"{directory} {missing}")
+    require_package("keras_hub", directory)
     from keras_hub import models
 
     # KerasHub could read a relative path as the name of a published preset.
