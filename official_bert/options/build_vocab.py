@@ -62,13 +62,10 @@ class BuildVocab(flags.Options):
     def _check(self) -> None:
         super()._check()
         inputs = files.expand(self.input_file)
-        checks.require_outputs(self, "vocab_file", [self.vocab_file], inputs)
+        checks.require_outputs(self, "vocab_file", inputs)
         if self.bert_config_file:
             inputs.append(self.vocab_file)
-            config_file = [self.bert_config_file]
-            checks.require_outputs(
-                self, "bert_config_file", config_file, inputs
-            )
+            checks.require_outputs(self, "bert_config_file", inputs)
             self.config(self.vocab_size).validate()
         num_special = self.num_unused + len(special_tokens(num_unused=0))
         if self.vocab_size <= num_special:

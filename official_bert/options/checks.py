@@ -7,7 +7,7 @@ import contextlib
 import functools
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from official_bert.errors import listed, missing_package
 from official_bert.io import files
@@ -119,14 +119,18 @@ regex_option = functools.partial(
 
 
 def require_outputs(
-    options: Options, name: str, outputs: list[str], inputs: Iterable[str]
+    options: Options,
+    name: str,
+    inputs: Iterable[str],
+    outputs: Sequence[str] | None = None,
 ) -> None:
     """Raises `InputError` unless the output files of an option can be written.
 
-    They must not replace each other, an input, or a file of a run.
+    They must not replace each other, an input, or a file of a run. `outputs`
+    are the files; by default, the value of the option is a single one.
     """
     taken = {*map(os.path.realpath, inputs)}
-    for output in outputs:
+    for output in [getattr(options, name)] if outputs is None else outputs:
         base = os.path.basename(output)
         if not base:
             raise options.error(name, "must be a file, not a directory.")

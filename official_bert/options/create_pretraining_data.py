@@ -132,7 +132,7 @@ class CreatePretrainingData(CasedModel, heading="Data"):
             message = "must not include the file of --vocab_file. Move it."
             raise self.error("input_file", message)
         inputs = [*names, *others]
-        checks.require_outputs(self, "output_file", self.output_files(), inputs)
+        checks.require_outputs(self, "output_file", inputs, self.output_files())
         if not self.output_files():
             raise self.error("output_file", "must name at least one file.")
         if self.bert_config_file:

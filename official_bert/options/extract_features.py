@@ -167,4 +167,4 @@ class ExtractFeatures(CasedModel, EngineOptions, heading="Data"):
         # The file is read twice: first to count its lines.
         self.require("input_file", checks.seekable_file)
         inputs = [self.input_file, self.bert_config_file, self.vocab_file]
-        checks.require_outputs(self, "output_file", [self.output_file], inputs)
+        checks.require_outputs(self, "output_file", inputs)

@@ -113,9 +113,7 @@ class Predict(AnswerOptions, heading="Model"):
         self._check_columns()
         if self.output_file:
             inputs = [self.input_file, *self.input_files()]
-            checks.require_outputs(
-                self, "output_file", [self.output_file], inputs
-            )
+            checks.require_outputs(self, "output_file", inputs)
 
     @functools.cached_property
     def task(self) -> dict[str, Any]:

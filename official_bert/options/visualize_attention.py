@@ -51,4 +51,4 @@ class VisualizeAttention(ModelOptions, heading="Data"):
         self._require_files(bool(directory and task_file.is_in(directory)))
         self.model_files.config.require_length(self.max_seq_length)
         inputs = filter(None, [*self.input_files(), self.input_file])
-        checks.require_outputs(self, "output_file", [self.output_file], inputs)
+        checks.require_outputs(self, "output_file", inputs)
