@@ -64,20 +64,6 @@ def fit(
     return _fit_labels(targets, scores, labels)
 
 
-def measure(
-    calibration: Calibration,
-    targets: np.ndarray,
-    scores: np.ndarray,
-    labels: Sequence[str],
-) -> dict[str, float]:
-    """Returns the metrics of a calibration; {} if it changes nothing."""
-    if calibration == NO_CALIBRATION:
-        return {}
-    is_single = targets.ndim == 1
-    fitted = calibration.temperature if is_single else calibration.thresholds
-    return _measure(targets, scores, labels, fitted)
-
-
 def _fit_classes(targets: np.ndarray, scores: np.ndarray) -> Fitted:
     """Fits a temperature."""
     temperature = float(fit_temperature(targets, scores))
@@ -90,7 +76,7 @@ def _fit_classes(targets: np.ndarray, scores: np.ndarray) -> Fitted:
             "always the case if all predictions are right"
         )
     _log(f"temperature {temperature:.4g}")
-    metrics = _measure(targets, scores, (), by_row)
+    metrics = measure(targets, scores, (), by_row, ())
     return Fitted(Calibration(temperature), metrics)
 
 
@@ -102,7 +88,7 @@ def _fit_labels(
     is_fitted = np.minimum(counts, len(targets) - counts) >= _MIN_OF_LABEL
     fit_part = functools.partial(_fit_thresholds, is_fitted)
     by_row = _without_own_fold(fit_part, targets, scores)
-    metrics = _measure(targets, scores, labels, by_row)
+    metrics = measure(targets, scores, labels, 1.0, by_row)
     before = classification.multilabel(targets, scores, labels)["macro_f1"]
     if metrics["macro_f1_calibrated"] <= before:
         return _not_fitted(
@@ -128,20 +114,24 @@ def _log(fitted: str) -> None:
     )
 
 
-def _measure(
-    targets: np.ndarray, scores: np.ndarray, labels: Sequence[str], fitted: Any
+def measure(
+    targets: np.ndarray,
+    scores: np.ndarray,
+    labels: Sequence[str],
+    temperature: Any,
+    thresholds: Any,
 ) -> dict[str, float]:
     """Returns the expected calibration error before and after, or F1 after.
 
-    `fitted` is a temperature, or an array [N] of them; in multi-label tasks,
-    thresholds [C] or [N, C].
+    `temperature` is a number, or an array [N]. In multi-label tasks,
+    `thresholds` are [C] or [N, C].
     """
     if targets.ndim == 1:
-        after = with_temperature(scores, fitted)
+        after = with_temperature(scores, temperature)
         error = classification.expected_calibration_error
         before = error(targets, scores)
         return {"ece": before, "ece_calibrated": error(targets, after)}
-    found = classification.multilabel(targets, scores, labels, fitted)
+    found = classification.multilabel(targets, scores, labels, thresholds)
     return {f"{n}_calibrated": found[n] for n in ("micro_f1", "macro_f1")}
 
 

@@ -171,8 +171,8 @@ class ClassificationTask(TextTask):
             data = self.targets(examples), scores, self.labels
             if fits:
                 fitted, metrics = calibration.fit(*data)
-            else:
-                metrics = calibration.measure(fitted, *data)
+            elif fitted != NO_CALIBRATION:
+                metrics = calibration.measure(*data, *fitted)
         if (temperature := fitted.temperature) != 1.0:
             answers = [*calibration.with_temperature(scores, temperature)]
         task = dataclasses.replace(self, calibration=fitted)
