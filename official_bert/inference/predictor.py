@@ -14,6 +14,7 @@ from official_bert.inference import engine_choice, explanations, keras_engine
 from official_bert.io import frames
 from official_bert.options import AnswerOptions, Predict
 from official_bert.tasks import engines
+from official_bert.tasks.calibration import NO_CALIBRATION
 from official_bert.tasks.documents import (
     MAX_SHARE_TRUNCATED,
     warn_of_truncation,
@@ -260,7 +261,7 @@ class Predictor:
             return []
         task: Any = self.task
         if len(task.labels) > 2:
-            task = task.uncalibrated
+            task = task.with_calibration(NO_CALIBRATION)
         answers = [
             answer
             for features, logits in self._run(examples)

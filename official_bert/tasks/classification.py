@@ -14,9 +14,9 @@ from official_bert.options import AnswerOptions
 from official_bert.options.answers import parse_thresholds
 from official_bert.options.run_classifier import parse_class_weights
 from official_bert.tasks import calibration, probabilities
-from official_bert.tasks.calibration import NO_CALIBRATION
+from official_bert.tasks.calibration import NO_CALIBRATION, Calibration
 from official_bert.tasks.data_set import WrongAnswer
-from official_bert.tasks.task import Calibrated, Task
+from official_bert.tasks.task import Calibrated
 from official_bert.tasks.text import TextExample, Texts, TextTask
 
 
@@ -175,25 +175,18 @@ class ClassificationTask(TextTask):
                 metrics = calibration.measure(*data, *fitted)
         if (temperature := fitted.temperature) != 1.0:
             answers = [*calibration.with_temperature(scores, temperature)]
-        task = dataclasses.replace(self, calibration=fitted)
-        return Calibrated(task, answers, metrics)
+        return Calibrated(self.with_calibration(fitted), answers, metrics)
 
-    @property
-    def uncalibrated(self) -> "ClassificationTask":
-        return dataclasses.replace(self, calibration=NO_CALIBRATION)
-
-    def with_calibration_of(self, other: Task) -> "ClassificationTask":
-        if not isinstance(other, ClassificationTask):
-            return self
-        return dataclasses.replace(self, calibration=other.calibration)
+    def with_calibration(self, calibration: Calibration) -> TextTask:
+        return dataclasses.replace(self, calibration=calibration)
 
     def with_answer_options(self, options: AnswerOptions) -> TextTask:
         task: Any = super().with_answer_options(options)
         if not options.calibrated:
-            task = task.uncalibrated
+            task = task.with_calibration(NO_CALIBRATION)
         return task._with_threshold(options) if options.threshold else task
 
-    def _with_threshold(self, options: AnswerOptions) -> "ClassificationTask":
+    def _with_threshold(self, options: AnswerOptions) -> TextTask:
         """Returns the task with the thresholds of --threshold.
 
         Raises `InputError` if they do not fit the labels.
@@ -207,8 +200,9 @@ class ClassificationTask(TextTask):
             )
             raise options.error("threshold", message)
         values = tuple(thresholds.values())
-        fitted = self.calibration._replace(thresholds=values)
-        return dataclasses.replace(self, calibration=fitted)
+        return self.with_calibration(
+            self.calibration._replace(thresholds=values)
+        )
 
     def margin(self, answer: dict[str, Any]) -> float:
         """Returns the smallest difference from a threshold, if there are any.

@@ -22,6 +22,7 @@ from official_bert.options import AnswerOptions, Predict, flags
 from official_bert.runs import file_names
 from official_bert.sources import task_file
 from official_bert.sources.heads import NO_POOLING_HEAD, Head, PoolingHead
+from official_bert.tasks.calibration import NO_CALIBRATION, Calibration
 from official_bert.tasks.data_set import Examples, WrongAnswer
 from official_bert.tasks.predict_inputs import Input
 from official_bert.tokenization import Tokenizer
@@ -149,6 +150,7 @@ class Task(abc.ABC):
         pad_to: How features are padded for prediction; see `inputs.padding`.
         input_ending: The ending of an input file of `predict.py`.
         baseline_name: The answer of `baseline`, in words.
+        calibration: How logits become answers; only classifiers have one.
         serving: The signatures of an exported model, a key of
             `export.serving.SIGNATURES`.
     """
@@ -167,6 +169,7 @@ class Task(abc.ABC):
     pad_to = "bucket"
     input_ending = "jsonl"
     baseline_name = ""
+    calibration = NO_CALIBRATION
 
     @property
     @abc.abstractmethod
@@ -299,13 +302,8 @@ class Task(abc.ABC):
         """
         return Calibrated(self, answers, {})
 
-    @property
-    def uncalibrated(self) -> "Task":
-        """The task without calibration."""
-        return self
-
-    def with_calibration_of(self, other: "Task") -> "Task":
-        """Returns the task with the calibration of another one, if any."""
+    def with_calibration(self, calibration: Calibration) -> "Task":
+        """Returns a classifier with another calibration; others unchanged."""
         return self
 
     def baseline(self, training: Examples, examples: Examples) -> Any:

@@ -14,6 +14,7 @@ from official_bert.io import files, json_files, tables
 from official_bert.runs import file_names
 from official_bert.sources import task_file
 from official_bert.tasks import record_files
+from official_bert.tasks.calibration import NO_CALIBRATION
 from official_bert.tasks.task import Calibrated
 from official_bert.training import reporting
 
@@ -84,7 +85,7 @@ def _calibrated(
     task, directory = run.task, run.options.output_dir
     if task_file.is_in(directory):
         stored, _ = tasks.load(task_file.read(directory), directory)
-        task = task.with_calibration_of(stored)
+        task = task.with_calibration(stored.calibration)
     return task.calibrate(examples, answers, fits=False)
 
 
@@ -200,7 +201,7 @@ def _run_model(
     If `split` is given, writes the features to its records. `description` is
     the text of the progress bar; None: that of `mode`.
     """
-    task = run.task.uncalibrated
+    task = run.task.with_calibration(NO_CALIBRATION)
     forward, length = run.forwards[mode], run.options.max_seq_length
     answers: list[Any] = []
     losses = [np.zeros((0, 2))]
