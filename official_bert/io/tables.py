@@ -30,6 +30,9 @@ LINES = "txt"
 # Limits of what is read again to describe texts.
 _NUM_FIRST, _MAX_FILES, _MAX_CHARACTERS = 2048, 32, 1000
 
+# The lines that show how the cells of a CSV file are separated.
+_NUM_SAMPLE = 200
+
 # Lines of prose hardly ever begin like lines of HTML, XML or JSON.
 _MAX_SHARE_MARKED = 0.01
 
@@ -183,20 +186,19 @@ def no_examples(path: str) -> InputError:
 
 def _read_csv(path: str) -> Iterator[NumberedCells]:
     # Within a cell, a carriage return separates words.
-    all_lines = (line + "\n" for _, line in files.numbered_lines(path, " "))
-    lines, ahead = itertools.tee(all_lines)  # A pipe can be read only once.
-    first_lines = _first_lines(ahead)
-    del ahead  # Otherwise, all lines would stay in memory.
-    delimiter = _delimiter(first_lines)
-    skips_row = _SEPARATOR.match(first_lines[0]) is not None
+    lines = (line + "\n" for _, line in files.numbered_lines(path, " "))
+    head = [*itertools.islice(lines, _NUM_SAMPLE)]  # Pipes are read once.
+    sample = _sample(head)
+    delimiter = _delimiter(sample)
+    skips_row = _SEPARATOR.match(sample[0]) is not None
     if delimiter != ",":
         message = f"{path}: columns are separated by {delimiter!r}"
         log_once(logging.INFO, message)
-    first_rows = _first_rows(first_lines, delimiter)
+    first_rows = _first_rows(sample, delimiter)
     spaces = {cell.startswith(" ") for row in first_rows for cell in row[1:]}
     # Written by hand, cells may be separated by ", ", also before a quote.
     reader = csv.reader(
-        lines,
+        itertools.chain(head, lines),
         delimiter=delimiter,
         strict=True,
         skipinitialspace=spaces == {True},
@@ -239,12 +241,13 @@ def _require_one_row(
         raise csv.Error(f"{len(lines)} lines between quotes, each like a row")
 
 
-def _first_lines(lines: Iterable[str]) -> list[str]:
-    """Returns up to 200 lines that are not blank; [""] if there are none."""
-    return [*itertools.islice(filter(str.strip, lines), 200)] or [""]
+def _sample(lines: Iterable[str]) -> list[str]:
+    """Returns the first lines that are not blank; [""] if there are none."""
+    not_blank = filter(str.strip, lines)
+    return [*itertools.islice(not_blank, _NUM_SAMPLE)] or [""]
 
 
-def _delimiter(first_lines: Sequence[str]) -> str:
+def _delimiter(sample: Sequence[str]) -> str:
     """Returns the separator of the cells.
 
     Excel may write it into the first line, as "sep=;". Otherwise, it is ",", or
@@ -253,10 +256,10 @@ def _delimiter(first_lines: Sequence[str]) -> str:
     semicolons: texts and numbers may have commas. Characters in quoted cells do
     not count.
     """
-    if named := _SEPARATOR.match(first_lines[0]):
+    if named := _SEPARATOR.match(sample[0]):
         return named[1]
     commas, semicolons = (
-        [len(cells) for cells in _first_rows(first_lines, delimiter)]
+        [len(cells) for cells in _first_rows(sample, delimiter)]
         for delimiter in ",;"
     )
     if semicolons[0] > 1 and (commas[0] <= 1 or len({*semicolons}) == 1):
@@ -278,7 +281,7 @@ def csv_style(path: str) -> tuple[str, str]:
     The delimiter is "," or ";", the mark may be "". Spreadsheet programs in
     many countries need a semicolon and this mark.
     """
-    first, *others = _first_lines(f"{s}\n" for s in files.read_lines(path))
+    first, *others = _sample(f"{s}\n" for s in files.read_lines(path))
     mark = "\ufeff" if first.startswith("\ufeff") else ""
     delimiter = _delimiter([first.removeprefix(mark), *others])
     return delimiter if delimiter == ";" else ",", mark

@@ -69,13 +69,9 @@ class TokenizerSettings:
 
     def to_json(self) -> dict[str, Any]:
         """Returns `do_lower_case`, and values that are not the defaults."""
-        defaults = vars(UNKNOWN)
-        values = {n: v for n, v in vars(self).items() if v != defaults[n]}
-        if self.added_tokens:
-            values["added_tokens"] = [
-                *map(dataclasses.asdict, self.added_tokens)
-            ]
-        return {**values, "do_lower_case": self.is_uncased}
+        values, defaults = map(dataclasses.asdict, (self, UNKNOWN))
+        changed = {n: v for n, v in values.items() if v != defaults[n]}
+        return {**changed, "do_lower_case": self.is_uncased}
 
     def keeping(self, never_split: Sequence[str]) -> "TokenizerSettings":
         """Returns settings that also keep the tokens `never_split` whole."""
