@@ -85,17 +85,11 @@ def test_former_layout_and_other_settings_are_read(model):
     modules[0] |= {"path": bert.name, "type": "models.Transformer"}
     write_json(model / "modules.json", modules)
     size = {"word_embedding_dimension": 16}  # Without a pooling: the mean.
-    write_json(model / "1_Pooling" / "config.json", size)
+    write_json(model / POOLING, size)
     write_json(bert / "sentence_bert_config.json", {"do_lower_case": True})
-    change_json(
-        model / "config_sentence_transformers.json",
-        default_prompt_name="query",
-        prompts={"query": "C B "},
-        truncate_dim=3,
-    )
-    texts = json.loads(
-        (to_tf1(model) / "sentence_bert_config.json").read_text()
-    )
+    prompts = {"default_prompt_name": "query", "prompts": {"query": "C B "}}
+    change_json(model / OWN, **prompts, truncate_dim=3)
+    texts = read_json(to_tf1(model) / "sentence_bert_config.json")
     assert texts["max_seq_length"] is None
     for directory in (model, bert, model.parent / "b"):
         found = Embedder.from_pretrained(directory)(["A a A"])  # "c b a a a"
@@ -154,27 +148,21 @@ def test_model_without_pooling_takes_means_with_a_warning(model, caplog):
     np.testing.assert_allclose(found, VECTORS["mean"][short], atol=2e-6)
 
 
+POOLING, DENSE = "1_Pooling/config.json", "2_Dense/config.json"
+OWN = "config_sentence_transformers.json"
+GELU = {"activation_function": "torch.nn.GELU"}
+LOGITS = {"modality_config": {"text": {"method_output_name": "logits"}}}
+
+
 @pytest.mark.parametrize(
     ("file", "changes", "message"),
     [
-        ("1_Pooling/config.json", {"pooling_mode": "sum"}, "`pooling_mode`"),
-        ("2_Dense/config.json", {"use_residual": True}, "`use_residual`"),
-        (
-            "2_Dense/config.json",
-            {"activation_function": "torch.nn.GELU"},
-            "Identity or Tanh or ReLU or Sigmoid. Received: 'GELU'",
-        ),
-        ("1_Pooling/config.json", {"include_prompt": False}, "include_prompt"),
-        (
-            "config_sentence_transformers.json",
-            {"similarity_fn_name": "maxsim"},
-            "cosine or dot",
-        ),
-        (
-            "sentence_bert_config.json",
-            {"modality_config": {"text": {"method_output_name": "logits"}}},
-            "last_hidden_state",
-        ),
+        (POOLING, {"pooling_mode": "sum"}, "`pooling_mode`"),
+        (POOLING, {"include_prompt": False}, "include_prompt"),
+        (DENSE, {"use_residual": True}, "`use_residual`"),
+        (DENSE, GELU, "Identity or Tanh or ReLU or Sigmoid. Received: 'GELU'"),
+        (OWN, {"similarity_fn_name": "maxsim"}, "cosine or dot"),
+        ("sentence_bert_config.json", LOGITS, "last_hidden_state"),
     ],
 )
 def test_unsupported_settings_are_errors(model, file, changes, message):
@@ -249,9 +237,8 @@ def test_invalid_calls_are_errors():
 
 
 def test_empty_name_of_a_prompt_omits_the_default_prompt():
-    settings = EmbeddingSettings(
-        prompts={"q": "Query: "}, default_prompt_name="q"
-    )
+    prompts = {"q": "Query: "}
+    settings = EmbeddingSettings(prompts=prompts, default_prompt_name="q")
     assert settings.prompt() == settings.prompt("q") == "Query: "
     assert settings.prompt("") == ""
 

@@ -24,6 +24,9 @@ server = pytest.importorskip(
 )
 
 JSON = {"Content-Type": "application/json"}
+TEXT = {"Content-Type": "text/plain"}
+LATIN_1 = {"Content-Type": "application/json; charset=latin-1"}
+GZIP = {**JSON, "Content-Encoding": "gzip"}
 
 
 class Engine:
@@ -130,19 +133,9 @@ def test_message_about_an_instance_advises_no_flag_of_another_command(port):
         ("GET", "/predict", JSON, 405, "/predict needs POST. Received: GET."),
         ("POST", "/health", JSON, 405, "/health needs GET. Received: POST."),
         ("POST", "/predict", {}, 415, "Received: none."),
-        (
-            *("POST", "/predict", {"Content-Type": "text/plain"}, 415),
-            "must be application/json, in UTF-8. Received: text/plain.",
-        ),
-        (
-            *("POST", "/predict"),
-            {"Content-Type": "application/json; charset=latin-1"},
-            *(415, "application/json; charset=latin-1."),
-        ),
-        (
-            *("POST", "/predict", {**JSON, "Content-Encoding": "gzip"}, 415),
-            "must not be compressed. Received: Content-Encoding: gzip.",
-        ),
+        ("POST", "/predict", TEXT, 415, "in UTF-8. Received: text/plain."),
+        ("POST", "/predict", LATIN_1, 415, "/json; charset=latin-1."),
+        ("POST", "/predict", GZIP, 415, "must not be compressed. Received"),
     ],
 )
 def test_other_request_gets_a_status_and_the_reason(
