@@ -18,13 +18,14 @@ _UNITS = re.compile(r"[$€£¥%\s'’]")
 # Several separators of thousands, such as those of 1.234.567.
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:([.,])\d{3})(?:\1\d{3})+")
 
-# How programs write lists, tuples, sets and objects, such as "['a', 'b']",
-# "[a, b]", "[[0, 3, 'a']]", "('a',)", "{'a', 'b'}" or "{'a': 1}".
+# How programs write lists, tuples, sets, objects and arrays, such as
+# "['a', 'b']", "[a, b]", "[[0, 3, 'a']]", "('a',)", "{'a', 'b'}", "{'a': 1}" or
+# "tensor([1, 0])".
 _QUOTED, _UNQUOTED = r"""\s*["'].*["'],?\s*""", r"[^][{}]*,[^][{}]*"
 _NESTED = r"\s*[\[({].*[\])}]\s*"
 _PRINTED = re.compile(
     rf"\s*(\[({_QUOTED}|{_UNQUOTED}|{_NESTED}|\s*)\]|\({_QUOTED}\)|set\(\)"
-    rf"|\{{({_QUOTED}|{_UNQUOTED}|.*:.*|\s*)\}})\s*",
+    rf"|\{{({_QUOTED}|{_UNQUOTED}|.*:.*|\s*)\}}|(array|tensor)\(.*\))\s*",
     re.DOTALL,
 )
 

@@ -242,11 +242,11 @@ def _require_plain_numbers(rows: Sequence[Row], column: str) -> None:
 
 
 def _check_commas(labels: Sequence[Any], where: str) -> None:
-    """Warns if labels may be lists; raises `InputError` for decimal commas."""
+    """Warns if labels may be lists; raises `InputError` for numbers in them."""
     texts = {label for label in labels if isinstance(label, str)}
     lists = sorted(label for label in texts if "," in label)
-    decimals = [to_number(label.replace(",", ".")) for label in texts]
-    if lists and None not in decimals:
+    parts = [part for label in texts for part in label.split(",")]
+    if lists and None not in [to_number(part or 0) for part in parts]:
         raise InputError(
             f"{where}: labels such as {lists[0]!r} are ambiguous. If they are "
             "numbers, write them with a decimal point, such as 3.5. If they "
@@ -261,6 +261,7 @@ def _warn_of_lists(
     labels: Collection[str], separators: Iterable[str], advice: str
 ) -> None:
     """Warns if labels look like lists of labels with these separators."""
+    labels = {label.strip() for label in labels}
     for separator in separators:
         lists = sorted(label for label in labels if separator in label)
         parts = {p.strip() for label in labels for p in label.split(separator)}

@@ -123,6 +123,7 @@ def test_columns_are_detected(tmp_path, header, row, columns):
 
 
 LIST = """text,label\ngood {i},"['pos', 'film']"\n"""
+TENSOR = 'text,label\ngood {i},"tensor([1, 0, 1])"\n'
 COLUMNS = ("--text_column=text", "--label_column=label")
 SAME_COLUMN = ("--text_column=text", "--label_column=text")
 LABEL_AS_TEXT = (*COLUMNS, "--text_b_column=label")
@@ -155,7 +156,9 @@ REGRESSION, MULTILABEL = ["--task_type=regression"], ["--task_type=multilabel"]
         ("label,text\na {i},b", COLUMNS, "'label' .* 9 .* 'text' .* swapped"),
         ("text,label\na {i},{i}x", COLUMNS, "'label' of .*--dev_share=0"),
         ("text,label\na {i},[]", [], "csv:2: column 'label' must .* write a,b"),
+        ('text,label\na {i},"1,0{i},1"', [], "csv: 'label': .*'1,00,1'.* sev"),
         (LIST, [], "csv:2: column 'label' must .* write a,b"),
+        (TENSOR, [], "csv:2: column 'label' must .* write a,b"),
         (LIST, MULTILABEL, "csv:2: column 'label' must .* such as a,b"),
         ('text,label\na {i},"[1, 2]"', MULTILABEL, "csv:2: .* such as a,b"),
     ],
@@ -197,6 +200,14 @@ def test_labels_that_may_be_lists_or_numbers_are_reported(
     caplog.set_level("INFO", logger="absl")
     complete(tmp_path, "a.csv", table(*rows, header="text,label"), *flags)
     assert message in caplog.text
+
+
+@pytest.mark.parametrize("flags", [[], MULTILABEL])
+def test_spaces_around_labels_give_no_warning(tmp_path, caplog, flags):
+    labels = ("good", " good", "bad", "bad ")
+    rows = [f"it is {i},{labels[i % 4]}" for i in range(12)]
+    complete(tmp_path, "a.csv", table(*rows, header="text,label"), *flags)
+    assert not caplog.records
 
 
 @pytest.mark.parametrize(
