@@ -152,9 +152,8 @@ def test_model_card_names_a_license_only_if_it_is_known(tmp_path):
     finetuned(tmp_path / "a")
 
     def card(name, **flags):
-        return (
-            to_hf(tmp_path / "a", name=name, **flags) / "README.md"
-        ).read_text()
+        folder = to_hf(tmp_path / "a", name=name, **flags)
+        return (folder / "README.md").read_text()
 
     assert "icense" not in card("b")
     assert card("c", license="mit").startswith("---\nlicense: mit\n")
@@ -304,19 +303,14 @@ def test_line_that_is_no_new_token_is_an_error(tmp_path, line):
     assert not (tmp_path / "b").exists()
 
 
-def test_files_of_other_libraries_are_reported(tmp_path, caplog):
-    released(tmp_path / "a", "encoder")
-    hf = to_hf(tmp_path / "a")
+def test_unused_files_and_flags_are_reported(tmp_path, caplog):
+    released(tmp_path / "a", "masked_lm")
+    hf = to_hf(tmp_path / "a", skip="cls")
     assert "are not used" not in caplog.text
+    assert "matches no weight" not in caplog.text
     (hf / "adapter_config.json").write_text("{}")
     to_tf1(hf)
     assert "adapter_config.json are not used" in caplog.text
-
-
-def test_skip_without_a_match_is_reported(tmp_path, caplog):
-    released(tmp_path / "a", "masked_lm")
-    to_hf(tmp_path / "a", name="b", skip="cls")
-    assert "matches no weight" not in caplog.text
     to_hf(tmp_path / "a", name="c", skip="^pooler")
     assert "--skip=^pooler matches no weight" in caplog.text
     assert "bert/embeddings/" in caplog.text
@@ -344,15 +338,6 @@ def test_output_layer_of_standardized_targets_is_converted(tmp_path):
         assert "target_mean" not in read_json(back / "task.json")
         found.append(answers(back)[0]["score"])
     assert found[1] == pytest.approx(found[0] * 3 + 5)
-
-
-def test_regression_with_several_outputs_is_an_error(tmp_path):
-    finetuned(tmp_path / "a")
-    hf = to_hf(tmp_path / "a")
-    (hf / "task.json").unlink()
-    change_json(hf / "config.json", problem_type="regression")
-    with pytest.raises(InputError, match="no, perhaps, yes"):
-        to_tf1(hf)
 
 
 @pytest.mark.parametrize(
@@ -389,18 +374,24 @@ def test_wrong_flags_are_an_error_before_any_reading(tmp_path, flags, message):
         ConvertCheckpoint(**flags).resolve()
 
 
-def test_head_of_a_model_with_a_task_is_an_error(tmp_path):
+def test_model_that_cannot_be_converted_is_an_error(tmp_path):
     finetuned(tmp_path / "a")
     with pytest.raises(InputError, match="--head=multiple_choice must be omit"):
         to_hf(tmp_path / "a", head="multiple_choice")
-
-
-def test_conversion_to_the_same_format_is_an_error(tmp_path):
-    released(tmp_path / "a", "encoder")
     hf = to_hf(tmp_path / "a")
     message = "--to=huggingface must differ .* another format"
     with pytest.raises(InputError, match=message):
         to_hf(hf, name="b")
+    # Regression must have one output.
+    (hf / "task.json").unlink()
+    change_json(hf / "config.json", problem_type="regression")
+    with pytest.raises(InputError, match="no, perhaps, yes"):
+        to_tf1(hf)
+    arrays = released(tmp_path / "c", "pretraining")
+    arrays |= released(tmp_path / "c", "question_answering")
+    tf1.write(str(tmp_path / "c" / "bert_model.ckpt"), arrays)
+    with pytest.raises(InputError, match=r"one head.*cls/squad"):
+        to_hf(tmp_path / "c", name="d")
 
 
 @pytest.mark.parametrize(
@@ -446,14 +437,6 @@ def test_unsuitable_model_is_an_error(tmp_path, head, config, task, message):
     assert not (tmp_path / "b").exists()
 
 
-def test_model_must_have_one_head(tmp_path):
-    arrays = released(tmp_path / "a", "pretraining")
-    arrays |= released(tmp_path / "a", "question_answering")
-    tf1.write(str(tmp_path / "a" / "bert_model.ckpt"), arrays)
-    with pytest.raises(InputError, match=r"one head.*cls/squad"):
-        to_hf(tmp_path / "a")
-
-
 def test_config_of_another_model_is_an_error(tmp_path):
     released(tmp_path / "a", "encoder", is_left_to_right=True)
     path, other = tmp_path / "a" / "bert_config.json", tmp_path / "other.json"
@@ -492,13 +475,11 @@ def test_casing_is_kept_by_every_conversion(tmp_path):
     for name in ("task.json", "vocab.txt"):
         (hf / name).unlink()
     assert not read_json(to_tf1(hf, "e") / "task.json")["do_lower_case"]
-
-
-def test_casing_of_a_released_model_is_known_by_its_name(tmp_path):
+    # The name of a released model shows it.
     folder = tmp_path / "cased_L-12_H-768_A-12"
     released(folder, "encoder")
     with pytest.raises(InputError, match="cased model"):
-        to_hf(folder / "bert_model.ckpt", name="../hf", do_lower_case=True)
+        to_hf(folder / "bert_model.ckpt", name="../f", do_lower_case=True)
 
 
 @pytest.mark.parametrize("to", ["tf1", "huggingface"])

@@ -32,6 +32,7 @@ ROWS = [
 ROWS[7]["review"] = None
 UNLABELED = [*ROWS, {"review": "good film", "stars": float("nan")}]
 TAGGED = [{"review": text, "stars": ["x", "y"]} for text in ("good", "fine")]
+TAGGED.append({"review": "bad", "stars": float("nan")})
 COLUMNS = {name: [row[name] for row in ROWS] for name in ROWS[0]}
 FRAME = polars.DataFrame(COLUMNS)
 
@@ -201,10 +202,7 @@ def test_ctrl_c_is_a_keyboard_interrupt(folder, monkeypatch):
         ({"label": "star"}, "--label_column.*Did you mean 'stars'?"),
         ({"label": 7}, "must have a column '7'"),
         ({"label": [0, 1]}, "must have a column '0'"),
-        (
-            {"data": UNLABELED},
-            "^train_file.jsonl:61: .*'stars' must not be em",
-        ),
+        ({"data": UNLABELED}, "^train_file.jsonl:61: .*'stars' must not be em"),
         ({"data": []}, "^train_file.jsonl: must contain examples"),
         ({"data": ["a film.", "bad"]}, r"list of dicts .*'a film\.'"),
         ({"data": [pathlib.Path("a.csv"), "b.csv"]}, "'a.csv' does not exist"),
@@ -215,8 +213,8 @@ def test_ctrl_c_is_a_keyboard_interrupt(folder, monkeypatch):
         ({"label": ["review", "stars"]}, "^--text_column=review must differ"),
         ({"label": FRAME["stars"]}, r"^--label_column=\[4, .* must be text"),
         (
-            {"data": [*TAGGED, {"review": "bad", "stars": float("nan")}]},
-            r"^train_file.jsonl:3: column 'stars' must be a list .*: None\.",
+            {"data": TAGGED},
+            r"^train_file.jsonl:3: .*'stars' must be a list .*N",
         ),
     ],
 )

@@ -280,6 +280,7 @@ SENTENCES = [
 ]
 
 
+ROWS = ["1\tgood\tN", "2\tcat?\tV", "1\train\tNEW"]
 TABLES_OF_WORDS = {
     "numbers.csv": "sentence_id,word,tag\n1,good,N\n1,cat,N\n2,rain,V\n",
     "numbers.tsv": "Sentence #\tWord\n1\tgood\n\tcat\n2\train\n",
@@ -338,11 +339,7 @@ def test_table_without_sentences_is_an_error(tagger, ask, name, table, message):
         ("a.tsv", {"chunk_size": 1}, SENTENCES),
         ("a.conll", {}, SENTENCES),
         ("a.csv", {"input_format": "conll"}, SENTENCES),
-        (
-            "a.txt",
-            {"input_format": "lines"},
-            ["1\tgood\tN", "2\tcat?\tV", "1\train\tNEW"],
-        ),
+        ("a.txt", {"input_format": "lines"}, ROWS),
     ],
 )
 def test_tagger_reads_columns_as_in_training(tagger, ask, name, options, items):

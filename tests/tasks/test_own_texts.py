@@ -1,6 +1,5 @@
 """The user's own texts, and runs on them."""
 
-import json
 import operator
 
 import numpy as np
@@ -84,22 +83,18 @@ MULTILABEL_SUSPECTS = """text\tlabel\tprediction\tlabel_probability\ttext
 d, e\ty\tn\t0.010000\td, e
 b\tn,y\t\t0.160000\tb
 """
+CLASSES = [[0.1, 0.9], [0.4, 0.6], [0.7, 0.3], [0.9, 0.1]]
+SETS = [[0.1, 0.2], [0.4, 0.4], [0.5, 0.1], [0.9, 0.1]]
 
 
 @pytest.mark.parametrize(
     ("flags", "labels", "answers", "errors", "suspects"),
     [
-        (
-            {},
-            "ynny",
-            [[0.1, 0.9], [0.4, 0.6], [0.7, 0.3], [0.9, 0.1]],
-            *(ERRORS, SUSPECTS),
-        ),
+        ({}, "ynny", CLASSES, ERRORS, SUSPECTS),
         (
             # The probability of no label is 0.6 * 0.6.
             {"task_type": "multilabel", "id_column": "text"},
-            ["", "n y", "n", "y"],
-            [[0.1, 0.2], [0.4, 0.4], [0.5, 0.1], [0.9, 0.1]],
+            *(["", "n y", "n", "y"], SETS),
             *(MULTILABEL_ERRORS, MULTILABEL_SUSPECTS),
         ),
     ],
@@ -187,13 +182,13 @@ def test_multilabel_run_on_windows_learns_and_predicts_later(tmp_path):
 @pytest.mark.trains
 @pytest.mark.slow
 def test_regression_run_learns_and_predicts_in_the_units_of_the_data(tmp_path):
-    rows = write_data(
-        tmp_path,
-        lambda text: 1000 + 50 * ("good" in text) - 30 * ("bad" in text),
-    )
+    def make_label(text):
+        return 1000 + 50 * ("good" in text) - 30 * ("bad" in text)
+
+    rows = write_data(tmp_path, make_label)
     output, results = run(tmp_path, task_type="regression", eval_every=20)
-    lines = (tmp_path / "train.jsonl").read_text().splitlines()
-    numbers = np.array([json.loads(line)["label"] for line in lines])
+    texts = tiny.texts(320, 0, longest=6)
+    numbers = np.array([make_label(text) for text in texts])
     described = read_json(output / "task.json")
     assert described["labels"] == []
     assert described["target_mean"] == pytest.approx(numbers.mean())
@@ -249,10 +244,7 @@ def test_weights_are_read_from_the_training_data_only(tmp_path, caplog):
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
-        (
-            "1 -1 0",
-            r"train.csv:3: .*'weight' must be a weight: .*Received: '-1'",
-        ),
+        ("1 -1 0", r"csv:3: .*'weight' must be a weight: .*Received: '-1'"),
         ("1 nan inf", r"train.csv:3: .* 'nan'.* 2 of 3 rows .*: lines 3, 4"),
         ("1 0 x", r"train.csv:4: .* 0 to 1e\+30. Received: 'x'"),
         ("1 0 1e39", r"train.csv:4: .* Received: '1e39'"),  # Not in float32.

@@ -112,11 +112,6 @@ def test_names_are_learned_and_predicted_without_the_training_data(folder):
     assert columns(output / "test_predictions.txt") == predicted
 
 
-def test_flag_sets_the_document_context(folder):
-    assert not tasks.get(options(folder)).document_context
-    assert tasks.get(options(folder, document_context=True)).document_context
-
-
 def test_labels_come_from_a_file_or_the_model_or_the_training_data(folder):
     evaluates = {"do_train": False, "do_eval": True, "task_name": "pos"}
     for flags in ({}, evaluates):
@@ -158,22 +153,16 @@ def test_frozen_bert_does_not_change_and_the_layers_above_learn(
         run_with_bilstm(feature_layers="last")
 
 
+JIT = {"feature_layers": "weighted_sum_last_4", "jit_compile": True}
+BFLOAT16 = {"learning_rate": 3e-3, "mixed_precision": "bfloat16", "remat": True}
+BFLOAT16["distribution_strategy"] = "mirrored"
+
+
 @pytest.mark.trains
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     "flags",
-    [
-        {"feature_layers": "weighted_sum_last_4", "jit_compile": True},
-        pytest.param(
-            {
-                "learning_rate": 3e-3,
-                "mixed_precision": "bfloat16",
-                "remat": True,
-                "distribution_strategy": "mirrored",
-            },
-            marks=pytest.mark.bfloat16,
-        ),
-    ],
+    [JIT, pytest.param(BFLOAT16, marks=pytest.mark.bfloat16)],
     ids=["jit_compile", "bfloat16,mirrored"],
 )
 def test_bilstm_learns_with_xla_bfloat16_and_replicas(run_with_bilstm, flags):
@@ -182,7 +171,9 @@ def test_bilstm_learns_with_xla_bfloat16_and_replicas(run_with_bilstm, flags):
     assert results["accuracy"] > 0.8  # Guessing gives less than 0.5.
 
 
-def test_default_bilstm_has_the_size_of_the_paper(folder):
+def test_flags_set_the_context_and_the_size_of_the_paper(folder):
+    assert not tasks.get(options(folder)).document_context
+    assert tasks.get(options(folder, document_context=True)).document_context
     frozen = {"feature_layers": "last"}
     assert options(folder).bilstm_units == 0
     assert options(folder, **frozen).bilstm_units == 768

@@ -83,15 +83,24 @@ def test_byte_order_marks_gzip_and_numeric_ids_are_read(write_squad, tmp_path):
     path = pathlib.Path(write_squad(("a b", (7, "q", "a", 0)), **ignored))
     packed = tmp_path / "squad.json.gz"
     packed.write_bytes(gzip.compress(b"\xef\xbb\xbf" + path.read_bytes()))
-    [example] = read_examples(
-        str(packed), is_training=True, version_2_with_negative=False
-    )
+    [example] = read_file(packed)
     assert example.qas_id == "7"
+
+
+def read_file(path, is_training=True, version_2=False):
+    return read_examples(
+        str(path), is_training=is_training, version_2_with_negative=version_2
+    )
 
 
 def assert_error(path, message):
     with pytest.raises(InputError, match=message):
-        read_examples(path, is_training=True, version_2_with_negative=True)
+        read_file(path, version_2=True)
+
+
+ODD = '{"data": [{"paragraphs": []}, {"paragraphs": [{"qas": []}]}]}'
+QAS = '{{"data": [{{"paragraphs": [{{"context": "a", "qas": [{}]}}]}}]}}'.format
+ANSWERED = '{"id": 1, "question": "q", "answers": []}'
 
 
 @pytest.mark.parametrize(
@@ -102,19 +111,9 @@ def assert_error(path, message):
         ("[]", r"\(root\): .*`data` of type list.*\[\]"),
         ('{"data": []}', "questions"),
         ('{"data": [{}]}', r"data\[0\]: .*`paragraphs`"),
-        (
-            '{"data": [{"paragraphs": []}, {"paragraphs": [{"qas": []}]}]}',
-            r"data\[1\]\.paragraphs\[0\]: .*`context`",
-        ),
-        (
-            '{"data": [{"paragraphs": [{"context": "a", "qas": [null]}]}]}',
-            r"data\[0\]\.paragraphs\[0\]\.qas\[0\]: .*`id`.*None",
-        ),
-        (
-            '{"data": [{"paragraphs": [{"context": "a", "qas": '
-            '[{"id": 1, "question": "q", "answers": []}]}]}]}',
-            r"qas\[0\] .*`is_impossible`.* omit --version_2_with_negative",
-        ),
+        (ODD, r"data\[1\]\.paragraphs\[0\]: .*`context`"),
+        (QAS("null"), r"data\[0\]\.paragraphs\[0\]\.qas\[0\]: .*`id`.*None"),
+        (QAS(ANSWERED), r"qas\[0\] .*`is_imp.* omit --version_2_with_negative"),
         ('{"data": \n[{"paragraphs": [}\n]}', r"a\.json:2: .*column 18"),
     ],
 )
@@ -155,22 +154,16 @@ EMPTY, BLANK, GOOD = (
 @pytest.mark.parametrize("answers", [[EMPTY], [BLANK], [EMPTY, BLANK]])
 def test_empty_answers_are_no_answer(write_squad, caplog, answers, version_2):
     questions = ("1", "q", "a", 0), ("2", "q", "", 0)
-    path = write_squad(("a b", *questions))
-    content = json.loads(pathlib.Path(path).read_text())
+    path = pathlib.Path(write_squad(("a b", *questions)))
+    content = json.loads(path.read_text())
     content["data"][0]["paragraphs"][0]["qas"][1]["answers"] = answers
-    pathlib.Path(path).write_text(json.dumps(content))
-    found = read_examples(
-        path, is_training=True, version_2_with_negative=version_2
-    )
-    assert [e.answer[1:] for e in found] == [
-        (0, 0, False),
-        *[(-1, -1, True)] * version_2,
-    ]
+    path.write_text(json.dumps(content))
+    found = read_file(path, version_2=version_2)
+    no_answer = [(-1, -1, True)] * version_2
+    assert [e.answer[1:] for e in found] == [(0, 0, False), *no_answer]
     is_skipped = "(question '2') is skipped: it has no answer" in caplog.text
     assert is_skipped == (not version_2)
-    predicted = read_examples(
-        path, is_training=False, version_2_with_negative=version_2
-    )
+    predicted = read_file(path, is_training=False, version_2=version_2)
     assert [len(e.qa["answers"]) for e in predicted] == [1, 0]
 
 
@@ -258,19 +251,12 @@ def test_tables_are_read_like_the_same_questions_in_squad(
             for e in examples
         ]
 
-    found = read_examples(
-        str(path), is_training=True, version_2_with_negative=True
-    )
+    found = read_file(path, version_2=True)
     assert values(found) == values(read(*same))
     assert found[0].paragraph is found[1].paragraph
-    without = read_examples(
-        str(path), is_training=True, version_2_with_negative=False
-    )
-    assert [e.qas_id for e in without] == ["x", "z"]
+    assert [e.qas_id for e in read_file(path)] == ["x", "z"]
     assert "(question 'y') is skipped: it has no answer" in caplog.text
-    predicted = read_examples(
-        str(path), is_training=False, version_2_with_negative=True
-    )
+    predicted = read_file(path, is_training=False, version_2=True)
     assert values(predicted) == values(read(*same, is_training=False))
     golds = [[a["text"] for a in e.qa["answers"]] for e in predicted]
     assert golds == [["b"], [], ["d"]]
@@ -296,18 +282,13 @@ def test_offsets_in_a_csv_may_count_line_ends_as_two_characters(
             rows = [(x, {"text": [t], "answer_start": [s]}) for x, t, s in rows]
         writer.writerow(["context", "question", *names])
         writer.writerows([text, "q", *answer] for text, *answer in rows)
-    found = read_examples(
-        str(path), is_training=True, version_2_with_negative=False
-    )
-    assert [e.answer[1:3] for e in found] == [(4, 5), (2, 4)]
+    assert [e.answer[1:3] for e in read_file(path)] == [(4, 5), (2, 4)]
 
 
 def test_tables_for_predicting_need_neither_ids_nor_answers(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("question,context\nWho?,a b\nWhy?,a b\n")
-    found = read_examples(
-        str(path), is_training=False, version_2_with_negative=False
-    )
+    found = read_file(path, is_training=False)
     assert [e.qas_id for e in found] == ["2", "3"]
     assert find_unanswered(found) is found[0]
 
