@@ -61,16 +61,16 @@ def test_config_file_has_the_given_sizes_and_fits_the_vocabulary(directory):
     assert (config.initializer_range, config.hidden_dropout_prob) == (0.02, 0.1)
 
 
+LIMITED = {"vocab_size": 2000, "limit_alphabet": 1000}
+
+
 @pytest.mark.parametrize(
     ("flags", "warning"),
     [
         ({"vocab_size": 1400}, None),
         ({"vocab_size": 1300}, "4.17% .*50 of 1,200.*Increase --vocab_size=1"),
         ({"vocab_size": 1299, "num_unused": 92}, None),
-        (
-            {"vocab_size": 2000, "limit_alphabet": 1000},
-            "16.67% .*200 of 1,200 .* Increase --limit_alphabet=1000",
-        ),
+        (LIMITED, "16.67% .*200 of 1,200 .* Increase --limit_alphabet=1000"),
     ],
 )
 def test_missing_characters_give_a_warning(directory, caplog, flags, warning):
@@ -113,34 +113,28 @@ def test_case_is_kept_without_do_lower_case(directory):
     assert {"The", "the"} <= set(build(do_lower_case=False).split())
 
 
-def test_lines_of_a_table_are_texts_with_a_warning(directory, caplog):
+def test_tables_and_markup_are_a_warning(directory, caplog):
     build()
     assert not caplog.text
     (directory / "text.txt").rename("text.csv")
     build(input_file="text.csv")
     assert "text.csv is not read as a table" in caplog.text
-
-
-def test_markup_is_a_warning(directory, caplog):
     (directory / "text.txt").write_text("<p>\nA cat, a dog, a cat.\n</p>\n")
     build(vocab_size=200)
     assert "2 of the first 3 lines begin with < or {" in caplog.text
 
 
-def test_globs_and_gzip_give_the_same_vocabulary(directory):
+def test_globs_gzip_and_hash_seeds_give_the_same_vocabulary(directory):
     expected = build()
     lines = TEXT.splitlines(keepends=True)
     for i in range(2):
         part = "".join(lines[i::2]).encode()
         (directory / f"part{i}.gz").write_bytes(gzip.compress(part))
     assert build(input_file="part*.gz") == expected
-
-
-def test_vocabulary_does_not_depend_on_the_hash_seed(directory):
     flags = "--vocab_size=500 --input_file=text.txt --vocab_file=other.txt"
     env = {**os.environ, "PYTHONHASHSEED": "1"}
     run_python(ROOT / "build_vocab.py", *flags.split(), env=env)
-    assert (directory / "other.txt").read_text("utf-8") == build()
+    assert (directory / "other.txt").read_text("utf-8") == expected
 
 
 @pytest.mark.parametrize(

@@ -88,19 +88,16 @@ def test_text_of_another_casing_than_the_vocabulary_is_a_warning(
     assert found == advice
 
 
-def test_lines_of_a_table_are_texts_with_a_warning(directory, caplog):
-    path = directory / "text.jsonl"
-    (directory / "text.txt").rename(path)
-    make(directory, input_file=str(path))
-    assert f"{path} is not read as a table" in caplog.text
-
-
-def test_few_predictions_for_long_sequences_are_a_warning(directory, caplog):
+def test_tables_and_few_predictions_are_a_warning(directory, caplog):
     for length in (20, 30):
         caplog.clear()
         make(directory, max_seq_length=length)
         warned = "--max_predictions_per_seq=3 limits" in caplog.text
         assert warned == (length == 30)
+    path = directory / "text.jsonl"
+    (directory / "text.txt").rename(path)
+    make(directory, input_file=str(path))
+    assert f"{path} is not read as a table" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -129,12 +126,9 @@ def test_unusable_input_is_an_error_and_keeps_the_output(
     assert (directory / "out").read_text() == "before"
 
 
-def test_pattern_of_texts_that_matches_the_vocabulary_is_an_error(directory):
+def test_wrong_pattern_or_missing_package_is_an_error(directory, monkeypatch):
     with pytest.raises(InputError, match=r"\*\.txt must not include .*vocab"):
         make(directory, input_file=str(directory / "*.txt"))
-
-
-def test_runner_without_beam_is_an_error(directory, monkeypatch):
     monkeypatch.setitem(sys.modules, "apache_beam", None)
     message = r"pip install .*beam.*--num_workers"
     with pytest.raises(InputError, match=message):

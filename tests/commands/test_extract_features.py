@@ -20,7 +20,7 @@ from official_bert.options import ExtractFeatures
 from official_bert.runs import checkpoints
 from tools.golden.make_sentence_transformers import TEXTS
 
-GOLDEN = ROOT / "tests" / "golden"
+ST_MODEL = ROOT / "tests" / "golden" / "sentence_transformers"
 CONFIG = {**tiny.CONFIG, "num_hidden_layers": 2}
 TEXT = "good cat\n\nred sun ? ||| it is rain\nwhat is it ?\n"
 
@@ -232,13 +232,10 @@ def test_invalid_flags_are_an_error(folder, monkeypatch, command_line, message):
         command_lines.parse(ExtractFeatures, f"{MODEL} {command_line}")
 
 
-def test_default_layers_are_the_layers_of_a_small_model(folder, monkeypatch):
+def test_layers_and_pooling_depend_on_the_model(folder, monkeypatch):
     monkeypatch.chdir(folder)
     line = MODEL.replace("--layers=0", "")
     assert command_lines.parse(ExtractFeatures, line).layers == "-1,-2"
-
-
-def test_cls_pooling_of_a_left_to_right_model_is_an_error(folder):
     config = BertConfig.from_dict({**CONFIG, "is_left_to_right": True})
     (folder / "bert_config.json").write_text(config.to_json_string())
     with pytest.raises(InputError, match="--pooling=cls"):
@@ -261,17 +258,20 @@ def test_invalid_input_is_an_error_and_leaves_no_output(folder):
     assert not list(folder.glob("out*"))
 
 
+def st_flags(folder, model=ST_MODEL):
+    """Writes the texts; returns the flags for a model."""
+    (folder / "texts.txt").write_text("\n".join(TEXTS) + "\n")
+    paths = {"input_file": "texts.txt", "output_file": "out.npy"}
+    paths = {name: str(folder / path) for name, path in paths.items()}
+    return {"model": str(model), **paths}
+
+
 @pytest.mark.slow
 def test_auto_writes_the_vectors_of_sentence_transformers(tmp_path, caplog):
-    (tmp_path / "texts.txt").write_text("\n".join(TEXTS) + "\n")
-    flags = {
-        "model": str(GOLDEN / "sentence_transformers"),
-        "input_file": str(tmp_path / "texts.txt"),
-        "output_file": str(tmp_path / "out.npy"),
-    }
+    flags = st_flags(tmp_path)
     extract_features.main(ExtractFeatures(**flags))
     found = np.load(flags["output_file"])
-    recorded = np.load(GOLDEN / "sentence_transformers" / "vectors.npz")
+    recorded = np.load(ST_MODEL / "vectors.npz")
     np.testing.assert_allclose(found, recorded["model"], atol=2e-6)
     assert "overrides" not in caplog.text
 
@@ -285,22 +285,13 @@ def test_auto_writes_the_vectors_of_sentence_transformers(tmp_path, caplog):
 
 
 def test_normalized_vectors_have_length_1_if_the_model_truncates_them(tmp_path):
-    model = shutil.copytree(
-        GOLDEN / "sentence_transformers", tmp_path / "model"
-    )
+    model = shutil.copytree(ST_MODEL, tmp_path / "model")
     keep_modules(model, 2)
     (model / "1_Pooling" / "config.json").write_text('{"pooling_mode": "mean"}')
     change_json(model / "config_sentence_transformers.json", truncate_dim=3)
-    (tmp_path / "texts.txt").write_text("\n".join(TEXTS) + "\n")
-    options = ExtractFeatures(
-        model=str(model),
-        input_file=str(tmp_path / "texts.txt"),
-        output_file=str(tmp_path / "out.npy"),
-        normalize=True,
-    )
+    options = ExtractFeatures(**st_flags(tmp_path, model), normalize=True)
     extract_features.main(options)
     found = np.load(options.output_file)
-    recorded = np.load(GOLDEN / "sentence_transformers" / "vectors.npz")
-    expected = recorded["mean"][:, :3]
+    expected = np.load(ST_MODEL / "vectors.npz")["mean"][:, :3]
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
     np.testing.assert_allclose(found, expected, atol=2e-6)

@@ -107,13 +107,11 @@ def test_saved_model_has_the_outputs_of_its_lora_layers(models):
 def test_config_with_fewer_layers_is_an_error(models, directory, name, config):
     shutil.copytree(models[name], "model")
     conversions.change_json(directory / "model" / config, num_hidden_layers=1)
-    found = pretrained.find("model")
-    for load in (
-        lambda: load_encoder(found),
-        lambda: Bert.from_pretrained("model"),
-    ):
-        with pytest.raises(InputError, match=r"unused: bert.encoder.layer.1"):
-            load()
+    message = "unused: bert.encoder.layer.1"
+    with pytest.raises(InputError, match=message):
+        load_encoder(pretrained.find("model"))
+    with pytest.raises(InputError, match=message):
+        Bert.from_pretrained("model")
 
 
 def test_files_that_are_named_like_the_prefix_do_not_matter(models):
@@ -123,10 +121,13 @@ def test_files_that_are_named_like_the_prefix_do_not_matter(models):
     assert checkpoint_paths.beside(prefix, "vocab.txt") == "model/vocab.txt"
 
 
-def test_checkpoint_without_any_config_is_an_error(models):
+def test_checkpoint_without_a_config_is_an_error(models):
     shutil.copytree(models["tf1"], "run")
     os.remove("run/bert_config.json")
     with pytest.raises(InputError, match=r"^run: .* no bert_config.json"):
+        pretrained.find("run")
+    pathlib.Path("run/task.json").write_text('{"hub_module": "m"}')
+    with pytest.raises(InputError, match="trained from a TF Hub module"):
         pretrained.find("run")
 
 
@@ -172,14 +173,6 @@ def test_best_checkpoint_has_the_config_of_its_run(models):
     assert found.vocab_file == "run/vocab.txt"
 
 
-def test_model_trained_from_a_hub_module_has_no_config(models):
-    shutil.copytree(models["tf1"], "run")
-    os.remove("run/bert_config.json")
-    pathlib.Path("run/task.json").write_text('{"hub_module": "m"}')
-    with pytest.raises(InputError, match="trained from a TF Hub module"):
-        pretrained.find("run")
-
-
 def test_casing_follows_files_then_name_then_vocabulary(directory, models):
     def casing(name="model", vocab="a b", config="{}"):
         shutil.copytree(models["tf1"], name, dirs_exist_ok=True)
@@ -219,39 +212,24 @@ def test_vocabulary_is_read_from_tokenizer_json(models):
 
 def test_model_sets_the_flags_that_are_omitted(models):
     pathlib.Path("a").write_text("a")
-    model = models["tf1"]
-    line = "--output_file=b --max_seq_length=6 --layers=-1"
-    line += f" --input_file=a --model={model}"
-    found = command_lines.parse(ExtractFeatures, line)
+    flags = "--input_file=a --output_file=b --max_seq_length=6 --layers=-1"
+
+    def parse(name, more=""):
+        line = f"{flags} --model={models[name]} {more}"
+        return command_lines.parse(ExtractFeatures, line)
+
+    found, model = parse("tf1"), models["tf1"]
     assert found.bert_config_file == str(model / "bert_config.json")
     assert found.vocab_file == str(model / "vocab.txt")
     assert found.init_checkpoint == str(model / "bert_model.ckpt")
     assert found.model_files.settings.strip_accents is None
     shutil.copy(model / "vocab.txt", "b.txt")
-    line += " --vocab_file=b.txt"
-    found = command_lines.parse(ExtractFeatures, line)
-    assert found.vocab_file == "b.txt"
-
-
-def test_tokenizer_flags_change_the_tokenizer_of_the_model(models):
-    pathlib.Path("a").write_text("a")
-    line = f"--input_file=a --output_file=b --model={models['huggingface']} "
-    line += "--max_seq_length=6 --layers=-1 --strip_accents=false "
-    line += "--never_split=[MASK]"
-    found = command_lines.parse(ExtractFeatures, line).model_files.settings
-    contents = [token.content for token in found.added_tokens]
-    assert (found.strip_accents, contents) == (False, ["[MASK]"])
-
-
-def test_vocabulary_is_read_once_unless_more_tokens_stay_whole(models):
-    found = pretrained.find(models["huggingface"])
-    assert found.tokenizer_for(found.config) is found.tokenizer
-    kept = found.tokenizer_for(found.config, ["[MASK]"])
-    assert (
-        kept.tokenize("[MASK]")
-        == ["[MASK]"]
-        != found.tokenizer.tokenize("[MASK]")
-    )
+    assert parse("tf1", "--vocab_file=b.txt").vocab_file == "b.txt"
+    # Flags change the tokenizer of the model.
+    more = "--strip_accents=false --never_split=[MASK]"
+    settings = parse("huggingface", more).model_files.settings
+    contents = [token.content for token in settings.added_tokens]
+    assert (settings.strip_accents, contents) == (False, ["[MASK]"])
 
 
 def test_model_needs_no_writable_cache(models, directory, monkeypatch):

@@ -2,6 +2,8 @@
 
 from official_bert import tasks
 from official_bert.tasks import detection
+from official_bert.tasks.text import TextExample
+from official_bert.tasks.text_types import TYPES
 from support import tiny
 
 REVIEWS = [f"it is good {i},{i % 2}" for i in range(20)]
@@ -29,3 +31,13 @@ def complete(folder, name, text, *flags):
 def make(folder, file_format="csv", **flags):
     """Returns the task of the files in a directory."""
     return tasks.get(tiny.options(folder, task_name=file_format, **flags))
+
+
+def text_task(task_type="classification", labels=("a", "b"), **others):
+    """Returns a task without data."""
+    return TYPES[task_type](labels=labels, **others)
+
+
+def texts(*labels):
+    """Returns examples with these labels."""
+    return [TextExample("", "x", None, label) for label in labels]

@@ -1,4 +1,5 @@
 import pytest
+from support.own_tables import text_task, texts
 
 from official_bert.tasks import data_summary
 from official_bert.tasks.choice import ChoiceExample, ChoiceTask
@@ -6,17 +7,6 @@ from official_bert.tasks.conll import Sentence
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
-from official_bert.tasks.text import TextExample
-from official_bert.tasks.text_types import TYPES
-
-
-def text_task(task_type="classification", labels=("a", "b"), **others):
-    return TYPES[task_type](labels=labels, **others)
-
-
-def texts(*labels):
-    return [TextExample("", "x", None, label) for label in labels]
-
 
 LENGTHS = {"50%": 7, "90%": 1200, "99%": 9, "max": 9, "full": 0.125}
 
@@ -56,6 +46,7 @@ def test_table_of_data_has_examples_labels_and_lengths(caplog):
 
 
 TAGGED = Sentence(["x", "y"], ["B-X", "O"], ["x", "y"])
+CHOICES = [ChoiceExample("", "", "abc", number) for number in range(3)]
 
 
 @pytest.mark.parametrize(
@@ -63,11 +54,7 @@ TAGGED = Sentence(["x", "y"], ["B-X", "O"], ["x", "y"])
     [
         (text_task("multilabel"), texts(("a", "b"), ("a",), ()), "a 2 b 1"),
         (text_task("regression", ()), texts(1.0, 2.0, 3.0), ""),
-        (
-            ChoiceTask(num_choices=3),
-            [ChoiceExample("", "", "abc", number) for number in range(3)],
-            "0 1 1 1 2 1",
-        ),
+        (ChoiceTask(num_choices=3), CHOICES, "0 1 1 1 2 1"),
         (TaggingTask(labels=("B-X", "O")), [TAGGED], "B-X 1 O 1"),
         (SquadTask(), [None, None, None], ""),
     ],
@@ -118,5 +105,5 @@ def test_odd_labels_are_a_warning(caplog, train, dev, warning):
 
 
 def test_label_without_training_examples_is_a_warning(caplog):
-    table(caplog, text_task(labels=("a", "b")), {"train": texts("a", "a")})
+    table(caplog, text_task(), {"train": texts("a", "a")})
     assert "train has no examples of b: they are not lea" in caplog.messages[-1]

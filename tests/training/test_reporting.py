@@ -6,22 +6,15 @@ import sys
 import numpy as np
 import pytest
 from support import review_runs, tiny
+from support.own_tables import text_task, texts
 
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.conll import Sentence
 from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.tagging import TaggingTask, Tags
-from official_bert.tasks.text import TextExample
-from official_bert.tasks.text_types import TYPES
 from official_bert.training import loop, reporting
 
-
-def text_task(task_type="classification", labels=("a", "b"), **others):
-    return TYPES[task_type](labels=labels, **others)
-
-
-def texts(*labels):
-    return [TextExample("", "x", None, label) for label in labels]
+TAGGER = TaggingTask(labels=("X", "O"))
 
 
 @pytest.mark.parametrize(
@@ -30,11 +23,7 @@ def texts(*labels):
         (text_task(), np.array([[0.6, 0.4], [0.7, 0.3]]), "all 2 .* 'a'"),
         (text_task(), np.array([[0.6, 0.4], [0.3, 0.7]]), None),
         (ChoiceTask(num_choices=2), np.array([[0.6, 0.4]] * 3), "all 3 .* '0'"),
-        (
-            TaggingTask(labels=("X", "O")),
-            [Tags(["O", "O"], []), Tags(["O"], [])],
-            "all 3 .* 'O'",
-        ),
+        (TAGGER, [Tags(["O", "O"], []), Tags(["O"], [])], "all 3 .* 'O'"),
         (SquadTask(), [None, None], None),
     ],
 )
@@ -54,12 +43,7 @@ def test_predicting_a_single_class_is_a_warning(caplog, task, answers, message):
     [
         (text_task(), [0.9, 0.1], "aaaaab", "--threshold=b=0.2"),
         (text_task(labels=("a", "b", "c")), [0.9, 0, 0.1], "aaaaaac", None),
-        (
-            text_task("multilabel"),
-            [0.1, 0.2],
-            ["", "a", "b"],
-            "--threshold=0.2",
-        ),
+        (text_task("multilabel"), [0.1, 0.2], ["", *"ab"], "--threshold=0.2"),
         (text_task(labels=("a", "a b")), [0.9, 0.1], "a" * 6, "'--thr.*=a b="),
     ],
 )
