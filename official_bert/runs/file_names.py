@@ -50,24 +50,22 @@ _TABLES = "|".join(
 # To be submitted to GLUE, and the same for XNLI.
 _SUBMISSIONS = "AX|CoLA|MNLI-mm?|MRPC|QNLI|QQP|RTE|SST-2|STS-B|WNLI|XNLI-.+"
 
+_RESULTS = (
+    r"(eval|predict)_results\w*\.(txt|json)|(dev|test)_results\w*\.tsv"
+    r"|(dev|test)\w*_predictions\.(tsv|txt)|(nbest_)?predictions\.json"
+    rf"|null_odds\.json|dev_errors\w*\.csv|({_SUBMISSIONS})\.tsv|{_TABLES}"
+)
+
 # What --overwrite_output_dir removes: files that must not stay in the directory
 # of another model. `TRAIN_OPTIONS`, which marks a run directory, stays until
 # the next run replaces it.
 OF_MODEL = re.compile(
-    r"checkpoint|model\.ckpt-\d+\..+|events\.out\.tfevents\..+|vocab\.txt"
-    r"|(task|bert_config|tokenizer_config|eval_options)\.json"
-    rf"|eval_history\.jsonl|{_TABLES}"
-    r"|(eval|predict)_results\w*\.(txt|json)|(dev|test)_results\w*\.tsv"
-    r"|(dev|test)\w*_predictions\.(tsv|txt)|(nbest_)?predictions\.json"
-    r"|null_odds\.json"
-    rf"|({_SUBMISSIONS})\.tsv|dev_errors\w*\.csv"
-    r"|(training_curves|confusion_matrix\w*)\.(png|html)"
+    rf"{_RESULTS}|checkpoint|model\.ckpt-\d+\..+|events\.out\.tfevents\..+"
+    r"|(task|bert_config|tokenizer_config|eval_options)\.json|vocab\.txt"
+    r"|eval_history\.jsonl|(training_curves|confusion_matrix\w*)\.(png|html)"
 )
 # Results and predictions, which a command lists at its end.
-RESULTS = re.compile(
-    r"(dev|eval_res|predict|task|test|nbest_predict|null)\w*\.(jsonl?|t..)"
-    rf"|{_TABLES}|({_SUBMISSIONS})\.tsv|dev_errors\w*\.csv"
-)
+RESULTS = re.compile(rf"{_RESULTS}|dev\.jsonl|task\.json")
 # Temporary files that a killed run left. Only the holder of the lock writes
 # them. Those of evaluations and exports, which may be running, do not match.
 UNFINISHED = re.compile(

@@ -243,7 +243,7 @@ def from_pretrained(
     loaded = load(
         _by_checkpoint_name(layer),
         model_files.init_checkpoint,
-        may_initialize="^bert/pooler/|^cls/",
+        may_initialize=_OUTSIDE,
         may_skip=tf1.NOT_BERT,
     )
     if loaded.initialized:
