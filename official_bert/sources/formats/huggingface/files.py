@@ -32,11 +32,10 @@ THEIR_ACTIVATIONS = {
     "tanh": "tanh",
     "linear": "linear",
 }
-_TANH_GELUS = ("gelu_pytorch_tanh", "gelu_new", "gelu_fast", "gelu_accurate")
 _OUR_ACTIVATIONS = {
-    **dict.fromkeys(("gelu", "gelu_python"), "gelu_erf"),
-    **dict.fromkeys(_TANH_GELUS, "gelu"),
-    **{name: name for name in ("relu", "tanh", "linear")},
+    **{theirs: ours for ours, theirs in THEIR_ACTIVATIONS.items()},
+    **dict.fromkeys(("gelu_new", "gelu_fast", "gelu_accurate"), "gelu"),
+    "gelu_python": "gelu_erf",
 }
 
 # The values of these keys in the original BERT. Other values are not supported.

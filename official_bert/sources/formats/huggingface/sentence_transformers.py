@@ -55,9 +55,6 @@ def transformer_directory(directory: str) -> str:
 
     In former releases, it is a folder such as `0_Transformer`.
     """
-    path = os.path.join(directory, MODULES)
-    if not files.exists(path):
-        return directory
     folders = (p for kind, p in _modules(directory) if kind == "Transformer")
     return next(folders, directory)
 
@@ -69,12 +66,11 @@ def read(checkpoint: str) -> EmbeddingSettings | None:
     none. Raises `InputError` if they are damaged or not supported.
     """
     folder = checkpoint_paths.directory(checkpoint)
-    directory = _find_modules(folder)
-    if directory is None:
+    directory, modules = _find_modules(folder)
+    if not modules:
         task = task_file.read_beside(checkpoint)
         is_trained = task.get("kind") == "embedding"
         return EmbeddingSettings.of_task(task) if is_trained else None
-    modules = _modules(directory)
     kinds = [kind for kind, _ in modules]
     if "Pooling" not in kinds:
         return None  # A cross-encoder, which computes no vectors.
@@ -104,33 +100,37 @@ def input_files(checkpoint: str) -> list[str]:
     """
     names = (_TEXTS, _MODEL, tokenizer_files.CONFIG, file_names.TASK)
     paths = [checkpoint_paths.beside(checkpoint, name) for name in names]
-    if directory := _find_modules(checkpoint_paths.directory(checkpoint)):
-        paths += [os.path.join(directory, name) for name in (MODULES, _MODEL)]
-        paths += [
-            os.path.join(path, name)
-            for kind, path in _modules(directory)
-            if kind != "Transformer"
-            for name in ("config.json", _DENSE_WEIGHTS)
-        ]
+    directory, modules = _find_modules(checkpoint_paths.directory(checkpoint))
+    paths += [os.path.join(directory, name) for name in (MODULES, _MODEL)]
+    paths += [
+        os.path.join(path, name)
+        for kind, path in modules
+        if kind != "Transformer"
+        for name in ("config.json", _DENSE_WEIGHTS)
+    ]
     found = dict.fromkeys(filter(None, paths))
     return [path for path in found if files.exists(path)]
 
 
-def _find_modules(folder: str) -> str | None:
-    """Returns the directory of `modules.json` for that of BERT's files."""
+def _find_modules(folder: str) -> tuple[str, list[tuple[str, str]]]:
+    """Returns the directory of `modules.json`, and the modules.
+
+    `folder` is the directory of BERT's files. Without modules, it is returned.
+    """
     for directory in (folder, os.path.dirname(folder)):
-        if (
-            files.exists(os.path.join(directory, MODULES))
-            and transformer_directory(directory) == folder
-        ):
-            return directory
-    return None
+        modules = _modules(directory)
+        if modules and transformer_directory(directory) == folder:
+            return directory, modules
+    return folder, []
 
 
 def _modules(directory: str) -> list[tuple[str, str]]:
-    """Returns the type and the directory of each module, in order."""
+    """Returns the type and the directory of each module, in order.
+
+    There are none without `modules.json`.
+    """
     path = os.path.join(directory, MODULES)
-    modules = json_files.read(path)
+    modules = json_files.read(path) if files.exists(path) else []
     if not isinstance(modules, list) or not all(
         isinstance(module, dict)
         and isinstance(module.get("type"), str)
