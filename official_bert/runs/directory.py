@@ -47,12 +47,7 @@ class RunDirectory:
 
     @functools.cached_property
     def record(self) -> RunRecord:
-        """The record of the run, read once; an empty one without the file.
-
-        Raises `InputError` if `train_options.json` is invalid.
-        """
-        if not self.is_of_run:
-            return RunRecord(None, {}, {})
+        """The record of the run, read once; for errors see `RunRecord.read`."""
         return RunRecord.read(self.file(file_names.TRAIN_OPTIONS))
 
     def write_record(self, record: RunRecord) -> None:

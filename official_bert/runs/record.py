@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from official_bert.errors import InputError
 from official_bert.io import files, json_files, tables
 
 
@@ -29,23 +28,17 @@ class RunRecord(NamedTuple):
 
     @classmethod
     def read(cls, path: str) -> "RunRecord":
-        """Reads `train_options.json`; raises `InputError` if it is invalid."""
-        content = json_files.read_object(path)
-        options = content.get("options", {})
-        fingerprints = content.get("fingerprints", {})
-        if not (
-            isinstance(options, dict)
-            and isinstance(fingerprints, dict)
-            and all(isinstance(value, list) for value in fingerprints.values())
-        ):
-            raise InputError(
-                f"{path}: `options` must be an object and `fingerprints` an "
-                "object of lists, as training wrote them. Restore the file, or "
-                "choose another --output_dir."
-            )
-        num_steps = content.get("num_train_steps")
-        num_steps = num_steps if isinstance(num_steps, int) else None
-        return cls(content.get("command"), options, fingerprints, num_steps)
+        """Reads `train_options.json`; without the file, the record is empty.
+
+        Raises `InputError` if it is invalid.
+        """
+        record = json_files.load(path)
+        return cls(
+            record.get("command", str | None),
+            record.nested("options").content,
+            record.get("fingerprints", dict[str, list] | None) or {},
+            record.get("num_train_steps", int | None),
+        )
 
     def changed_files(self, paths: Mapping[str, Sequence[str]]) -> list[str]:
         """Returns lines that describe which {description: files} differ."""

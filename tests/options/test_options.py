@@ -339,13 +339,17 @@ def test_value_of_another_type_in_a_run_directory_is_an_error_unless_given(
 
 
 @pytest.mark.parametrize(
-    ("key", "value"),
+    ("key", "value", "wrong"),
     [
-        *(("options", value) for value in ([], "a")),
-        *(("fingerprints", value) for value in (None, {"training data": 3})),
+        ("options", [], "options"),
+        ("options", "a", "options"),
+        ("fingerprints", {"training data": 3}, "training data"),
     ],
 )
-def test_record_of_another_form_in_a_run_directory_is_an_error(key, value):
+def test_record_of_another_form_in_a_run_directory_is_an_error(
+    key, value, wrong
+):
     write_train_options(**{key: value})
-    with pytest.raises(InputError, match=r"train_options\.json: `options`"):
+    message = rf"train_options\.json: `{wrong}` must be"
+    with pytest.raises(InputError, match=message):
         _ = RunDirectory(".").record

@@ -134,17 +134,14 @@ def _weight_files(directory: str) -> Iterable[str]:
             f"{listed(sorted(os.listdir(directory)))}. Save the model "
             "with `model.save_pretrained(directory)`."
         )
-    shards = json_files.read_object(index).get("weight_map")
-    if not isinstance(shards, dict) or not all(
-        isinstance(name, str) and name == os.path.basename(name)
-        for name in shards.values()
-    ):
-        raise InputError(
-            f"{index}: `weight_map` must name a file beside it for every "
-            f"weight. Received: {str(shards)[:80]}. Copy it again."
-        )
+    shards = json_files.load(index).get("weight_map", dict[str, str])
     names = sorted(set(shards.values()))
     for name in names:
+        if name != os.path.basename(name):
+            raise InputError(
+                f"{index}: `weight_map` must name files beside it. Received: "
+                f"{name!r}. Copy it again."
+            )
         files.require(os.path.join(directory, name), "A shard of the weights")
     return names
 
