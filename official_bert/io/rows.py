@@ -72,7 +72,7 @@ class Row(NamedTuple):
     def _no_column(self, column: str) -> InputError:
         names, flag = self.columns, self.flags.get(column)
         has_numbers = "0" in self.cells  # Not in JSON Lines.
-        hint = "Check the file."
+        hint = "If it has another name, rename it."
         if flag:
             hint = f"Set {flag} to one of these."
         if flag and has_numbers:

@@ -1,6 +1,5 @@
 """Reads text with one sentence per line, or splits prose into sentences."""
 
-import functools
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -45,9 +44,25 @@ _MAX_MEAN_WORD_LENGTH = 6
 def read_lines(
     names: Sequence[str], options: CreatePretrainingData
 ) -> Iterator[str]:
-    """Yields the lines of text files, with a progress bar."""
-    convert = functools.partial(lines_of_file, options=options)
-    return progress.read_lines(names, "Reading text", convert)
+    """Yields the lines of text files, with a progress bar.
+
+    Warns if a document continues in the next file.
+    """
+    last_lines: list[str] = []
+
+    def lines_with_last(lines: Iterator[str]) -> Iterator[str]:
+        line = ""
+        for line in lines_of_file(lines, options):
+            yield line
+        last_lines.append(line)
+
+    yield from progress.read_lines(names, "Reading text", lines_with_last)
+    if num_open := sum(bool(line.strip()) for line in last_lines[:-1]):
+        logging.warning(
+            f"{num_open} of {len(names)} files do not end with a blank line, so "
+            "their last document continues in the next file, as in the "
+            "original implementation. Add a blank line, or use --num_workers=1"
+        )
 
 
 def lines_of_file(

@@ -107,6 +107,26 @@ def test_memory_is_limited_in_text_without_blank_lines():
     assert next(lines) == "Line 2048 of\nit ends. "
 
 
+@pytest.mark.parametrize(
+    ("endings", "options", "message"),
+    [
+        (["\n", "\n\n", "", "\n"], {}, "2 of 4 files do not end with a blank"),
+        (["\n\n", "\n \n", "\n"], {}, None),
+        (["\n", "\n"], {"num_workers": 1}, None),
+        (["\n", "\n"], {"split_sentences": True}, None),
+    ],
+)
+def test_document_that_continues_in_the_next_file_is_a_warning(
+    tmp_path, caplog, endings, options, message
+):
+    paths = [tmp_path / str(number) for number in range(len(endings))]
+    for path, ending in zip(paths, endings, strict=True):
+        path.write_text(f"A cat.\nA dog.{ending}")
+    read_lines(*paths, **options)
+    assert (message or "") in caplog.text
+    assert len(caplog.records) == (message is not None)
+
+
 TEXT = "The cat sat.\nThe cat ran.\n\nThe dog sat.\nThe dog ran.\n"
 JOINED = TEXT.replace(".\nThe", " the")
 WORDS = ["the", "cat", "dog", "sat", "ran", "."]

@@ -302,7 +302,7 @@ ARRAY = "question,context,answers\nq,a b,\"{'text': array(['a'])}\"\n"
     ("name", "content", "message"),
     [
         ("a.csv", "a,b\n1,2\n", ": .*column 'question'.*: a, b"),
-        ("a.csv", NEAR, ": .*'answer_text'.* Did you mean 'answer'"),
+        ("a.csv", NEAR, ": .*'answer_text'.* 'answer'\\? .*rename"),
         ("a.csv", HEADER + "1,q,a b,a,x\n", ":2: .*'answer_start'.*'x'"),
         ("a.csv", HEADER + "1,q,a b,a,-1\n", ":2: .*'answer_start'.*-1"),
         ("a.csv", HEADER + "1,q,a b,a,9\n", ":2 .*3 characters.*=9"),
