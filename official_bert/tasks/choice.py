@@ -301,7 +301,6 @@ def make(options: RunClassifier) -> ChoiceTask:
     options = name_columns(options, first)
     columns = _choice_columns(options, first)
     data = OwnChoices(columns, options=options)
-    data.require_same_columns()
     num_choices = max(
         len(columns.find_choices(row.cells, row.where)[0])
         for split in splits

@@ -164,41 +164,28 @@ class OwnData(OwnFiles):
         first = next(self.rows(self.options.used_splits[0]))
         return first.listed_columns(names)
 
-    def require_same_columns(self) -> None:
-        """Raises `InputError` if dev or test tables have other columns.
+    def require_same_width(self) -> None:
+        """Raises `InputError` if tables without a header have other columns.
 
-        Test data may lack all labels. If columns are given by name, only those
-        that are used are compared. JSON objects are not compared.
+        Test data may lack all labels. With a header, a missing column is an
+        error when its cells are read.
         """
-        options = self.options
-        by_number = options.text_a_column.isdecimal()
-        # A label column in another case is an error, too. In test data, it
-        # would look as if there were no labels.
-        columns = (*options.own_columns, *self.label_columns)
-        used = {name.lower() for name in columns if name}
-        used.discard((options.weight_column or "").lower())
-        labels = {*self.label_columns}
-        expected: list[str] = []
-        for split in options.used_splits:
-            if split == "unlabeled":  # Only its texts are read.
-                continue
-            path, paths = self.path(split), self.paths(split)
-            exist = all(map(files.exists, paths))
-            if options.own_format(split) in tables.OBJECTS or not exist:
+        options, expected = self.options, set[str]()
+        for split in () if options.reads_header else options.used_splits:
+            has_keys = options.own_format(split) in tables.OBJECTS
+            exist = all(map(files.exists, self.paths(split)))
+            # Only the texts of unlabeled data are read.
+            if split == "unlabeled" or has_keys or not exist:
                 continue
             rows = self.rows(split)
-            if by_number and not options.reads_header and split != "train":
+            if split != "train":
                 rows = warn_of_header(rows, options.text_columns)
-            cells = next(rows).cells
-            names = [name for name in cells if name.isdecimal() == by_number]
-            compared = [n for n in names if by_number or n.lower() in used]
-            if split == "train":
-                expected = compared
-            differing = {*compared} ^ {*expected}
-            if expected and differing and differing != labels:
+            columns = {*next(rows).columns}
+            expected = expected or columns
+            if columns ^ expected not in (set(), {*self.label_columns}):
                 raise InputError(
-                    f"{path}: must have the columns {listed(expected)}, like "
-                    f"the training file. Received: {listed(names)}."
+                    f"{self.path(split)}: must have {len(expected)} columns, "
+                    f"like the training file. Received: {len(columns)}."
                 )
 
     def guid(self, row: Row, split: str) -> str:
@@ -237,8 +224,12 @@ class OwnData(OwnFiles):
         try:
             return self.label(row)
         except UnknownValueError:
-            num_present = sum(x in row.cells for x in self.label_columns)
-            if split != "test" or 0 < num_present < len(self.label_columns):
+            missing = [x for x in self.label_columns if x not in row.cells]
+            # A name in another case is an error, not a table without labels.
+            lower = {name.lower() for name in row.cells}
+            is_misspelled = any(name.lower() in lower for name in missing)
+            lacks_some = 0 < len(missing) < len(self.label_columns)
+            if split != "test" or is_misspelled or lacks_some:
                 raise
             return None
 

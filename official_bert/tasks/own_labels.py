@@ -179,11 +179,3 @@ class OwnLabels(OwnData):
                 f"Received: only {sorted(labels)} in {where}. Check "
                 "--label_column."
             )
-
-    def label_cells(self, label: Any) -> dict[str, Any]:
-        """Returns the cells of a row with a label."""
-        if len(self.label_columns) == 1:
-            return {self.options.label_column: label}
-        has = names_of(label)
-        bits = [int(name in has) for name in self._vector_labels]
-        return dict(zip(self.label_columns, bits, strict=True))

@@ -234,6 +234,3 @@ class OwnPairs(OwnTexts):
 
     def held_out_together(self, example: Any) -> Any:
         return key_of(example.texts[0])
-
-    def label_cells(self, label: Any) -> dict[str, Any]:
-        return {}  # The scores are cells of the row.

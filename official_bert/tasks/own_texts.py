@@ -38,7 +38,7 @@ def make(options: RunClassifier, rows: Sequence[Row] = ()) -> TextTask:
     is_regression = options.task_type == "regression"
     labels = () if is_regression else own_labels.known_labels(options)
     data = OwnTexts(labels, options=options, first_rows=rows)
-    data.require_same_columns()
+    data.require_same_width()
     data.require_column_of_each_label()
     if options.do_train:
         data = data.with_training_file()
@@ -188,10 +188,8 @@ class OwnTexts(OwnLabels):
         return group[:-2] if re.fullmatch(r"\d+\.0", group) else group
 
     def held_out_objects(self) -> Iterator[dict[str, Any]]:
-        """Yields rows; their labels are in the form that the model knows."""
-        for row, example in zip(self.held_out_rows, self.held_out, strict=True):
-            cells = {name: row.cells[name] for name in row.columns}
-            yield cells | self.label_cells(example.label)
+        for row in self.held_out_rows:
+            yield {name: row.cells[name] for name in row.columns}
 
     def wrong_rows(
         self, wrong: Iterable[WrongAnswer], probability: str

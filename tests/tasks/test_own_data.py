@@ -39,7 +39,7 @@ def test_without_a_header_columns_are_numbers(tmp_path, caplog):
         TextExample("train-1", '"a', None, "yes"),
         TextExample("train-2", "b", None, "no"),
     ]
-    with pytest.raises(InputError, match=r"train\.tsv: .*'text'.*: 0, 1\."):
+    with pytest.raises(InputError, match=r"\.tsv: .*'text'.*: 0, 1\."):
         make(tmp_path, "tsv", **flags).data.read("train")
 
 
@@ -72,7 +72,7 @@ def test_test_data_with_some_unknown_labels_gives_a_warning(
 @pytest.mark.parametrize(
     ("file", "text", "message"),
     [
-        ("dev.csv", "text,Label\na,y\n", r"label, .* Received: text, Label"),
+        ("dev.csv", "text,Label\na,y\n", r"'label'.* Received: text, Label"),
         ("test.csv", "text,LABEL\na,y\n", r"Received: text, LABEL"),
         ("test.csv", "text,id\na,1\n", None),
         ("test.csv", "text,label\na,0\nb,1\n", r"n, y\. Received: 0, 1\."),
@@ -93,7 +93,16 @@ def test_wrong_columns_or_labels_are_an_error(
         assert is_logged == ("-1" in text)
         return
     with pytest.raises(InputError, match=rf"{file}:.*{message}"):
-        make(tmp_path).data.read("test")
+        make(tmp_path).data.read(file.removesuffix(".csv"))
+
+
+def test_label_in_another_case_is_an_error_in_json_lines(tmp_path):
+    for split, name in (("train", "label"), ("test", "Label")):
+        rows = [{"text": "a", name: "y"}, {"text": "b", name: "n"}]
+        write_json_lines(tmp_path / f"{split}.jsonl", rows)
+    data = make(tmp_path, "jsonl").data
+    with pytest.raises(InputError, match=r"test\.jsonl:1: .* mean 'Label'"):
+        data.read("test")
 
 
 def test_number_in_another_format_is_an_error_in_test_data(tmp_path):
