@@ -108,11 +108,13 @@ class FinetuningOptions(
         "paper), with a learning rate such as 1e-3.",
         "|".join(FEATURE_LAYERS),
         with_module=False,
+        tasks="text choice tagging squad",
     )
     bilstm_size: int | None = flags.non_negative(
         "Size per direction of a two-layer BiLSTM on BERT; 0: none. Default: "
         "768 with --feature_layers, otherwise 0.",
         None,
+        tasks="text choice tagging squad",
     )
     eval_pad_to: str = flags.choice(
         "Like --pad_to, in evaluation and prediction; results are the same.",

@@ -8,14 +8,13 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from official_bert.errors import InputError
 from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.io.json_files import Size
 from official_bert.metrics import ranking, regression
 from official_bert.runs import file_names
 from official_bert.sources import embedding_settings
-from official_bert.sources.heads import NO_POOLING_HEAD, Head
+from official_bert.sources.heads import Head
 from official_bert.tasks import task
 from official_bert.tasks.predict_inputs import parse_text
 from official_bert.tasks.sentence_vectors import nearest, normalize
@@ -103,13 +102,6 @@ class EmbeddingTask(task.Task):
         "has_scores",
         "best_metric",
     )
-
-    def __post_init__(self) -> None:
-        if self.pooling_head != NO_POOLING_HEAD:
-            raise InputError(
-                "Sentence embeddings do not support --feature_layers and "
-                "--bilstm_size. Omit them."
-            )
 
     @property
     def main_metric(self) -> str:
