@@ -93,7 +93,10 @@ class Row(NamedTuple):
         # The line matters only in JSON Lines: each object has its own keys.
         where = self.path if has_numbers else self.where
         shown = f" ({flag})" if flag else ""
-        return UnknownValueError(
+        # A name in another case is a mistake, not a table without the column.
+        is_mistake = column.lower() in by_lower_case
+        kind = InputError if is_mistake else UnknownValueError
+        return kind(
             f"{where}: must have a column {column!r}{shown}. Received: "
             f"{listed(names) or 'none'}. {hint}"
         )
