@@ -59,8 +59,8 @@ def read_lines(
     yield from progress.read_lines(names, "Reading text", lines_with_last)
     if num_open := sum(bool(line.strip()) for line in last_lines[:-1]):
         logging.warning(
-            f"{num_open} of {len(names)} files do not end with a blank line, so "
-            "their last document continues in the next file, as in the "
+            f"{num_open} of {len(names)} files do not end with a blank line. "
+            "Their last document continues in the next file, as in the "
             "original implementation. Add a blank line, or use --num_workers=1"
         )
 
