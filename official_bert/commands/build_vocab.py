@@ -21,6 +21,7 @@ from official_bert.io import files, progress, tables
 from official_bert.options import BuildVocab
 from official_bert.tokenization import learning
 from official_bert.tokenization.learning import LONGEST_WORD
+from official_bert.tokenization.normalize import warn_of_removed_signs
 from official_bert.tokenization.vocab import MAX_SHARE_UNKNOWN
 
 # Otherwise, a warning names the flag to increase.
@@ -53,6 +54,8 @@ def count_words(options: BuildVocab) -> Counter[str]:
     """Counts the words of all input files."""
     names = files.expand(options.input_file)
     tables.warn_of_lines(names)
+    sample = "".join(tables.first_lines(names))
+    warn_of_removed_signs(sample, options.settings)
     lines = progress.read_lines(names, "Reading")
     words = learning.count_words(lines, options.settings)
     if not words:

@@ -15,12 +15,8 @@ from official_bert.pretraining_data import corpus
 from official_bert.pretraining_data.corpus import Corpus
 from official_bert.pretraining_data.job import Job
 from official_bert.tokenization import characters
-from official_bert.tokenization.normalize import count_signs
-from official_bert.tokenization.vocab import (
-    MAX_SHARE_UNKNOWN,
-    warn_of_removed_signs,
-    warn_of_unknown,
-)
+from official_bert.tokenization.normalize import warn_of_removed_signs
+from official_bert.tokenization.vocab import MAX_SHARE_UNKNOWN, warn_of_unknown
 
 # Sentences whose documents are checked at a time.
 _SENTENCES_PER_PART = 2**16
@@ -200,9 +196,8 @@ def report(summary: Summary, names: Sequence[str], job: Job) -> None:
 def _check_tokens(summary: Summary, lines: list[str], job: Job) -> None:
     """Warns if the tokenizer or the masking of words does not suit the text."""
     options, tokenizer = job.options, job.tokenizer
-    num_characters = sum(map(len, lines))
-    if tokenizer.settings.strips_accents:
-        warn_of_removed_signs(sum(map(count_signs, lines)), num_characters)
+    text = "".join(lines)
+    warn_of_removed_signs(text, tokenizer.settings)
     if summary.share_unknown > MAX_SHARE_UNKNOWN:
         words = Counter(
             word
@@ -212,10 +207,10 @@ def _check_tokens(summary: Summary, lines: list[str], job: Job) -> None:
         )
         common = [word for word, _ in words.most_common(5)]
         warn_of_unknown(f"{summary.share_unknown:.1%} of the tokens", common)
-    is_chinese = map(characters.is_chinese, "".join(lines))
-    if not options.do_whole_word_mask or 10 * sum(is_chinese) <= num_characters:
+    is_chinese = map(characters.is_chinese, text)
+    if not options.do_whole_word_mask or 10 * sum(is_chinese) <= len(text):
         return
-    mean_length = num_characters / len(" ".join(lines).split())
+    mean_length = len(text) / len(" ".join(lines).split())
     if not options.words_are_separated:
         logging.warning(
             "--do_whole_word_mask has no effect on Chinese characters, each of "

@@ -16,12 +16,8 @@ from official_bert.tokenization.full_tokenizer import (
     BasicTokenizer,
     WordpieceTokenizer,
 )
-from official_bert.tokenization.normalize import count_signs
 from official_bert.tokenization.settings import UNCASED, TokenizerSettings
-from official_bert.tokenization.vocab import (
-    SPECIAL_TOKENS,
-    warn_of_removed_signs,
-)
+from official_bert.tokenization.vocab import SPECIAL_TOKENS
 
 # Longer words are unknown with any vocabulary.
 LONGEST_WORD = WordpieceTokenizer(()).max_input_chars_per_word
@@ -36,19 +32,11 @@ _MIN_ALPHABET, _COVERAGE = 1000, 0.9999
 def count_words(
     lines: Iterable[str], settings: TokenizerSettings = UNCASED
 ) -> Counter[str]:
-    """Counts the words of a text, as split by `BasicTokenizer`.
-
-    Warns if signs that distinguish words are removed with the accents.
-    """
+    """Counts the words of a text, as split by `BasicTokenizer`."""
     tokenizer = BasicTokenizer(settings=settings)
     words: Counter[str] = Counter()
-    num_signs = num_characters = 0
     for line in lines:
         words.update(tokenizer.tokenize(line))
-        if settings.strips_accents:
-            num_signs += count_signs(line)
-            num_characters += len(line)
-    warn_of_removed_signs(num_signs, num_characters)
     return words
 
 

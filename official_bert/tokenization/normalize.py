@@ -21,6 +21,8 @@ import string
 import unicodedata
 from collections.abc import Callable
 
+from absl import logging
+
 from official_bert.tokenization import characters
 from official_bert.tokenization.settings import TokenizerSettings
 
@@ -52,6 +54,9 @@ STRIP_AND_ISOLATE = CharacterTable(
     characters.is_nonspacing_mark, characters.is_punctuation
 )
 _WITHOUT_SIGNS = CharacterTable(characters.has_sign, lambda _: False)
+
+# Texts may quote words in other scripts.
+_MAX_SHARE_SIGNS = 0.005
 
 _ASCII_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _ASCII_PUNCTUATION = tuple((char, f" {char} ") for char in string.punctuation)
@@ -94,14 +99,19 @@ def _decompose(text: str, settings: TokenizerSettings) -> str:
     return text
 
 
-def count_signs(text: str) -> int:
-    """Returns the number of characters with a sign that lower-casing removes.
+def warn_of_removed_signs(text: str, settings: TokenizerSettings) -> None:
+    """Warns if lower-casing removes signs from many characters of a text.
 
-    See `characters.has_sign`.
+    For signs see `characters.has_sign`.
     """
-    if text.isascii():
-        return 0
-    return len(text) - len(text.translate(_WITHOUT_SIGNS))
+    num_signs = len(text) - len(text.translate(_WITHOUT_SIGNS))
+    if settings.strips_accents and num_signs > _MAX_SHARE_SIGNS * len(text):
+        logging.warning(
+            f"Lower-casing also removes vowel signs and similar marks, here "
+            f"from {num_signs / len(text):.1%} of all characters, so different "
+            "words become equal. Use a cased model, or add --nodo_lower_case "
+            "to build_vocab.py and create_pretraining_data.py"
+        )
 
 
 def _normalize_ascii(text: str, do_lower_case: bool) -> str:

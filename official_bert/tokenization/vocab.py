@@ -25,9 +25,6 @@ SPECIAL_TOKENS = ("[PAD]", *REQUIRED_TOKENS, "[MASK]")
 # In pre-training, a larger share of [UNK] gives a warning.
 MAX_SHARE_UNKNOWN = 0.02
 
-# Texts may quote words in other scripts.
-_MAX_SHARE_SIGNS = 0.005
-
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
@@ -70,20 +67,6 @@ def warn_of_unknown(share: str, words: Collection[str] = ()) -> None:
         f"{share} are [UNK], words that the vocabulary lacks{examples}. Choose "
         "a model or a vocabulary for the language of the text"
     )
-
-
-def warn_of_removed_signs(num_signs: int, num_characters: int) -> None:
-    """Warns if lower-casing removes signs from many characters of a text.
-
-    `num_signs` is the sum of `normalize.count_signs`.
-    """
-    if num_signs > _MAX_SHARE_SIGNS * num_characters:
-        logging.warning(
-            f"Lower-casing also removes vowel signs and similar marks, here "
-            f"from {num_signs / num_characters:.1%} of all characters, so "
-            "different words become equal. Use a cased model, or add "
-            "--nodo_lower_case to build_vocab.py and create_pretraining_data.py"
-        )
 
 
 def convert_by_vocab(
