@@ -1,10 +1,9 @@
 """TF Hub modules as Keras layers whose weights can be trained."""
 
 import collections
-import contextlib
 import os
 import sys
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -12,6 +11,8 @@ import tensorflow as tf
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, require_package, short_reason
 from official_bert.io import files
+from official_bert.modeling.encoder import BertOutput
+from official_bert.modeling.layers import name_scopes, serializable
 from official_bert.sources.pretrained import ModelFiles
 from official_bert.tokenization import Tokenizer, load_vocab, num_tokens
 
@@ -30,7 +31,7 @@ _TF1_FORMAT = "tfhub_module.pb"
 CONFIG = os.path.join("assets.extra", "bert_config.json")
 
 
-@keras.saving.register_keras_serializable("official_bert")
+@serializable
 class HubEncoder(keras.layers.Layer):
     """A TF Hub text encoder, in the TF2 or TF1 format.
 
@@ -119,15 +120,7 @@ class HubEncoder(keras.layers.Layer):
         return {**super().get_config(), "handle": self.handle}
 
 
-class HubOutput(NamedTuple):
-    """The outputs of a module, with the names of `BertOutput`."""
-
-    sequence_output: Any  # [B, S, H]
-    pooled_output: Any  # [B, H]
-    encoder_outputs: list[Any]  # [B, S, H] of each layer; [] if unknown
-
-
-@keras.saving.register_keras_serializable("official_bert")
+@serializable
 class HubBert(keras.layers.Layer):
     """A `HubEncoder` with the interface of `modeling.encoder.Bert`.
 
@@ -181,10 +174,11 @@ class HubBert(keras.layers.Layer):
         segment_ids: Any,
         output_positions: Any = None,
         training: bool = False,
-    ) -> HubOutput:
+    ) -> BertOutput:
         """Runs the module on int Tensors [B, S].
 
-        `output_positions` selects vectors; all vectors are computed anyway.
+        `output_positions` selects vectors; all vectors are computed anyway. A
+        module has no `embedding_output`, and may have no `encoder_outputs`.
         """
         inputs = (input_ids, input_mask, segment_ids)
         outputs = self.encoder(
@@ -195,10 +189,12 @@ class HubBert(keras.layers.Layer):
             sequence_output = tf.gather(
                 sequence_output, output_positions, batch_dims=1
             )
-        return HubOutput(
+        return BertOutput(
             sequence_output,
             outputs["pooled_output"],
-            list(outputs.get("encoder_outputs", ())),
+            embedding_output=None,
+            encoder_outputs=list(outputs.get("encoder_outputs", ())),
+            attention_probs=[],
         )
 
 
@@ -256,10 +252,8 @@ def _as_weights(module: Any, handle: str) -> list[keras.Variable]:
         name = variable.name.partition(":")[0]
         suffix = f"_{seen[name]}" if seen[name] else ""  # Makes names unique.
         seen[name] += 1
-        *scopes, own_name = name.split("/")
-        with contextlib.ExitStack() as stack:
-            for scope in scopes:
-                stack.enter_context(keras.name_scope(scope))
+        scopes, _, own_name = name.rpartition("/")
+        with name_scopes(scopes):
             weight = keras.Variable(
                 variable,
                 shape=variable.shape,

@@ -31,9 +31,9 @@ LEVELS = [
     "inputs inference.openvino_engine",
     "tasks pretraining_data",
     # Keras and TensorFlow
-    "modeling optimization hub inference.keras_engine "
+    "modeling optimization inference.keras_engine "
     "inputs.datasets=inputs.records",
-    "inference.forward export.quantization export.networks "
+    "hub inference.forward export.quantization export.networks "
     "sources.loading=sources.model=sources.converter=sources.weights="
     "sources.model_card="
     f"sources.formats.tf1.checkpoint={WEIGHTS_OF_FORMATS}="
