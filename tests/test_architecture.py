@@ -31,7 +31,7 @@ LEVELS = [
     "inputs inference.openvino_engine",
     "tasks pretraining_data",
     # Keras and TensorFlow
-    "modeling optimization inference.keras_engine "
+    "modeling optimization inference.keras_engine export.saved_model "
     "inputs.datasets=inputs.records",
     "hub inference.forward export.quantization export.networks "
     "sources.loading=sources.model=sources.converter=sources.weights="

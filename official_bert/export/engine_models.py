@@ -25,7 +25,7 @@ import tensorflow as tf
 from official_bert import tasks
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.export import networks
+from official_bert.export import networks, saved_model
 from official_bert.export.quantization import Quantization, quantize_openvino
 from official_bert.inference import openvino_engine
 from official_bert.inference.openvino_engine import OpenVinoEngine
@@ -153,12 +153,11 @@ def _write(
     elif isinstance(model, PretrainingModel):
         names.append("masked_lm_positions")
     specs = [tf.TensorSpec(shape, tf.int32, name) for name in names]
-    function = tf.function(
+    function = saved_model.signature(
         lambda *values: _outputs(
             model, dict(zip(names, values, strict=True)), scale, has_pooler
         ),
-        input_signature=specs,
-        autograph=False,
+        *specs,
     )
     with files.replacing_directory(directory) as new:
         write_network, make_engine = _TARGETS[to]

@@ -8,21 +8,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from official_bert.errors import short_reason
+from official_bert.export import saved_model
 from official_bert.inference import openvino_engine
 from official_bert.io import files
 from official_bert.runs import file_names
 from official_bert.tasks.engines import Engine
 
 _OPSET = 18  # The newest that tf2onnx 1.17 writes.
-
-
-def save(module: Any, directory: str, signatures: Any) -> None:
-    """Writes a SavedModel; raises `OSError` if it cannot be written."""
-    try:
-        tf.saved_model.save(module, directory, signatures)
-    except tf.errors.OpError as error:
-        raise OSError(short_reason(error)) from error
 
 
 def write_openvino(function: Any, directory: str) -> None:
@@ -32,7 +24,7 @@ def write_openvino(function: Any, directory: str) -> None:
     module.weights = function.get_concrete_function().variables
     path = os.path.join(directory, file_names.OPENVINO)
     with tempfile.TemporaryDirectory(dir=directory) as folder:
-        save(module, folder, function)
+        saved_model.save(module, folder, function)
         network = openvino.Core().read_model(folder)
         openvino.save_model(network, path, compress_to_fp16=False)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from official_bert.export import networks
+from official_bert.errors import short_reason
 from official_bert.io import files
 from official_bert.sources import tokenizer_files
 from official_bert.tokenization import FullTokenizer
@@ -24,12 +24,20 @@ def write(
     cannot be written.
     """
     with files.replacing_directory(path) as directory:
-        networks.save(module, directory, signatures)
+        save(module, directory, signatures)
         for name, content in extra_files.items():
             extra_file = os.path.join(directory, name)
             files.make_directory(os.path.dirname(extra_file))
             with files.writing(extra_file) as file:
                 file.write(content)
+
+
+def save(module: Any, directory: str, signatures: Any) -> None:
+    """Writes a SavedModel; raises `OSError` if it cannot be written."""
+    try:
+        tf.saved_model.save(module, directory, signatures)
+    except tf.errors.OpError as error:
+        raise OSError(short_reason(error)) from error
 
 
 def tokenizer_config(tokenizer: FullTokenizer) -> dict[str, bytes]:
