@@ -115,13 +115,8 @@ def test_version_is_that_of_the_wheel_or_of_the_clone(wheel):
     code = "import official_bert; print(official_bert.__version__)"
     assert run(wheel, "-c", code) == (0, f"{number}\n")
     # Isolated from site-packages, the clone is not installed.
-    assert run(
-        ROOT,
-        "-I",
-        "-S",
-        "-c",
-        f"import sys; sys.path.insert(0, {str(ROOT)!r}); {code}",
-    ) == (0, f"{number}\n")
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); {code}"
+    assert run(ROOT, "-I", "-S", "-c", code) == (0, f"{number}\n")
 
 
 def test_wheel_says_who_wrote_it_and_what_it_is(metadata):

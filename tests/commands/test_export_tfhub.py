@@ -108,6 +108,7 @@ def test_bad_options_are_errors_before_anything_is_written(directory, tmp_path):
     only, long = {"export_path": None}, {"max_seq_length": 65}
     of_run = dict.fromkeys(("bert_config_file", "init_checkpoint"))
     of_run |= {"model_dir": str(directory)}
+    in_run = {"preprocessor_path": f"{directory}/best"}
     replaced = {"overwrite": True, "export_path": str(directory)}
     for changes, message in [
         (only, "--export_path, --preprocessor_path"),
@@ -123,10 +124,7 @@ def test_bad_options_are_errors_before_anything_is_written(directory, tmp_path):
         # Inputs are never replaced.
         (replaced, "--export_path="),
         ({**replaced, "export_path": str(directory.parent)}, "--export_path="),
-        (
-            {**of_run, **only, "preprocessor_path": f"{directory}/best"},
-            "--preprocessor_path=",
-        ),
+        ({**of_run, **only, **in_run}, "--preprocessor_path="),
     ]:
         with pytest.raises(InputError, match=message):
             options(directory, **{"export_path": new, **changes})

@@ -120,29 +120,26 @@ def squad_case(*decoding, is_short=False, pad_to="max"):
     return Case(task, {"question": questions, "context": contexts})
 
 
+REGRESSION = {"target_mean": 7.0, "target_deviation": 2.5}
+THRESHOLDS = Calibration(thresholds=(0.45, 0.55))
+BILSTM = PoolingHead("weighted_sum_all", 6)
+CHOICE = ChoiceTask(num_choices=3, long_documents=LongDocuments("head_tail"))
 CASES = {
     "classification": text_case(
         "classification", ("no", "yes", "ja"), calibration=Calibration(2.5)
     ),
     "multilabel": text_case(
         *("multilabel", ("no", "yes"), "windows", 0, "mean"),
-        calibration=Calibration(thresholds=(0.45, 0.55)),
+        calibration=THRESHOLDS,
     ),
     "regression": text_case(
-        *("regression", (), "windows", 3, "max"),
-        target_mean=7.0,
-        target_deviation=2.5,
+        "regression", (), "windows", 3, "max", **REGRESSION
     ),
-    "choice": Case(
-        ChoiceTask(num_choices=3, long_documents=LongDocuments("head_tail")),
-        {"context": A, "choices": CHOICES},
-    ),
+    "choice": Case(CHOICE, {"context": A, "choices": CHOICES}),
     "embedding": Case(EmbeddingTask(embedding_size=5), {"text": A}),
     "tagging": tagging_case("O", "B-X", "I-X", "B-Y"),
     "tagging_added": tagging_case("O", "B-X", "I-X", "B-Y"),
-    "bilstm": tagging_case(
-        "O", pooling_head=PoolingHead("weighted_sum_all", 6)
-    ),
+    "bilstm": tagging_case("O", pooling_head=BILSTM),
     "squad": squad_case(20, 30),
     # Padding is often among the best starts, or never.
     "squad_max": squad_case(5, 9, is_short=True),

@@ -28,6 +28,9 @@ X = RANDOM.normal(size=(3, 5, 8)).astype("float32")
 BIAS = np.zeros((3, 1, 1, 5), "float32")
 WORDS = RANDOM.normal(size=(30, 8)).astype("float32")
 
+BFLOAT16_BERT = encoder.Bert(CONFIG, dtype=layers.Bfloat16Matmul())
+LAYER_POOLING = pooling_head.LayerPooling("weighted_sum_all", 2)
+DENSE = {"embedding_size": 3, "normalize": False}
 LAYERS = {
     "dense": (layers.Dense(4, activation=gelu), [X]),
     "layer_norm": (layers.LayerNorm(), [X]),
@@ -37,16 +40,10 @@ LAYERS = {
     "transformer_layer": (encoder.TransformerLayer(CONFIG), [X, X, BIAS]),
     "encoder": (encoder.Encoder(CONFIG), [X, BIAS]),
     "bert": (encoder.Bert(CONFIG), [IDS, MASK, SEGMENTS]),
-    "bert, bfloat16 products": (
-        encoder.Bert(CONFIG, dtype=layers.Bfloat16Matmul()),
-        [IDS, MASK, SEGMENTS],
-    ),
+    "bert, bfloat16 products": (BFLOAT16_BERT, [IDS, MASK, SEGMENTS]),
     "masked_lm": (pretraining.MaskedLM(CONFIG), [X, WORDS]),
     "next_sentence": (pretraining.NextSentence(CONFIG), [X[:, 0]]),
-    "layer_pooling": (
-        pooling_head.LayerPooling("weighted_sum_all", 2),
-        [X, [X, -X]],
-    ),
+    "layer_pooling": (LAYER_POOLING, [X, [X, -X]]),
     "bilstm": (pooling_head.BiLstm(3), [X, MASK]),
 }
 BATCH = {"input_ids": IDS, "input_mask": MASK, "segment_ids": SEGMENTS}
@@ -60,11 +57,7 @@ MODELS = {
     "token": (finetuning.TokenClassifier, {"pooling_head": HEAD}, BATCH),
     "span": (finetuning.SpanModel, {"pooling_head": HEAD}, BATCH),
     "sentence": (finetuning.SentenceEncoder, {"pooling": "cls"}, CHOICES),
-    "sentence_dense": (
-        finetuning.SentenceEncoder,
-        {"embedding_size": 3, "normalize": False},
-        BATCH,
-    ),
+    "sentence_dense": (finetuning.SentenceEncoder, DENSE, BATCH),
 }
 
 

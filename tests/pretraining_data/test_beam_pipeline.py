@@ -116,10 +116,8 @@ def without_beam(monkeypatch):
     "changes",
     [
         {"dupe_factor": 40},
-        {
-            **{"do_whole_word_mask": True, "words_are_separated": True},
-            "compress": True,
-        },
+        dict.fromkeys(("do_whole_word_mask", "words_are_separated"), True),
+        {"compress": True},
         {"nsp": "sop", "mask_share": 0.0, "random_share": 0.9},
         {"nsp": "none", "pack_sequences": True, "masking": "dynamic"},
     ],

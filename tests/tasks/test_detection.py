@@ -44,13 +44,10 @@ def test_default_rate_for_own_data_depends_on_the_model_and_pairs(
     (tmp_path / "wide.json").write_text(json.dumps(config), encoding="utf-8")
 
     def rate_with(*flags):
-        flags = (
-            f"--train_file={tmp_path}/a.csv",
-            f"--bert_config_file={tmp_path}/wide.json",
-            "--max_seq_length=8",
-            *flags,
-        )
-        return tiny.parse(tmp_path, *flags).resolve().learning_rate
+        files = (f"--train_file={tmp_path}/a.csv", "--max_seq_length=8")
+        config_file = f"--bert_config_file={tmp_path}/wide.json"
+        options = tiny.parse(tmp_path, *files, config_file, *flags)
+        return options.resolve().learning_rate
 
     assert rate_with() == rate_with("--task_name=ner") == rate
     assert rate_with("--text_b_column=stars") == rate_of_pairs
@@ -231,11 +228,9 @@ def test_task_type_follows_from_the_labels(labels, expected):
 
 def test_listed_integers_are_classes(tmp_path):
     (tmp_path / "labels").write_text("\n".join(map(str, range(20))))
-    rows = [f"it is good {i},{i}" for i in range(20)]
-    found = complete(
-        tmp_path, "a.csv", table(*rows), f"--label_file={tmp_path}/labels"
-    )
-    assert found.task_type == "classification"
+    text = table(*(f"it is good {i},{i}" for i in range(20)))
+    flag = f"--label_file={tmp_path}/labels"
+    assert complete(tmp_path, "a.csv", text, flag).task_type == "classification"
 
 
 def test_ids_as_labels_give_a_warning(tmp_path, caplog):

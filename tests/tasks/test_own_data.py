@@ -152,18 +152,16 @@ def test_several_training_files_are_read_as_one(tmp_path):
         make(tmp_path, train_file=str(tmp_path / "b*.csv"), do_predict=False)
 
 
+SWAG = "sent1,sent2,ending0,ending1,ending2,ending3,label\n"
+
+
 @pytest.mark.parametrize(
     ("task_name", "ending", "header", "line"),
     [
         ("csv", "csv", "text,label\n", "{},{}\n"),
         ("choices", "csv", "context,A,B,label\n", "{},b,c,{}\n"),
         ("pos", "txt", "", "w{} {}\n\n"),
-        (
-            "swag",
-            "csv",
-            "sent1,sent2,ending0,ending1,ending2,ending3,label\n",
-            "{},a,b,c,d,e,{}\n",
-        ),
+        ("swag", "csv", SWAG, "{},a,b,c,d,e,{}\n"),
     ],
 )
 def test_training_data_is_shuffled_and_other_data_is_not(
@@ -210,9 +208,8 @@ def test_rows_rejected_in_prodigy_are_left_out(tmp_path, caplog, name):
     caplog.set_level("INFO", logger="absl")
     task = tasks.get(complete(tmp_path, name, text, "--label_column=answer"))
     assert task.labels == ("accept", "ignore", "reject")
-    assert "--text_column=text --label_column=answer (not used: label)" in (
-        caplog.text
-    )
+    message = "--text_column=text --label_column=answer (not used: label)"
+    assert message in caplog.text
 
 
 def test_pairs_that_were_rejected_in_prodigy_are_left_out(tmp_path):

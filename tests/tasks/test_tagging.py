@@ -184,17 +184,16 @@ def test_document_context_fills_rows(make_tokenizer, max_seq_length, expected):
     assert texts == expected
 
 
+IN_DOCUMENT = {"tokens": ["Jim"], "before": ["the"], "after": ["was", "a"]}
+
+
 @pytest.mark.parametrize(
     ("value", "words", "document"),
     [
         ("Jim  Henson\twas", ["Jim", "Henson", "was"], None),
         (["Jim", "was here"], ["Jim", "was here"], None),
         ({"tokens": ["Jim"]}, ["Jim"], None),
-        (
-            {"tokens": ["Jim"], "before": ["the"], "after": ["was", "a"]},
-            ["Jim"],
-            ["the", "Jim", "was", "a"],
-        ),
+        (IN_DOCUMENT, ["Jim"], ["the", "Jim", "was", "a"]),
         ("", [], None),
         ([], [], None),
     ],
@@ -243,17 +242,13 @@ def test_entities_of_words_are_located_in_the_words_joined_by_spaces():
     words = ["in", "Washington", "D.C.", "!"]
     answer = Tags(["O", "B-PER", "I-PER", "O"], [0.5, 0.75, 0.25, 0.5])
     found = TASK.answer_to_json(sentence(words), answer)
+    entity = {"type": "PER", "text": "Washington D.C.", "start": 3, "end": 18}
     assert json.loads(json.dumps(found)) == {
         "tokens": words,
         "tags": answer.tags,
         "probabilities": answer.probabilities,
         "offsets": [[0, 2], [3, 13], [14, 18], [19, 20]],
-        "entities": [
-            {
-                **{"type": "PER", "text": "Washington D.C."},
-                **{"start": 3, "end": 18, "probability": 0.5},
-            }
-        ],
+        "entities": [entity | {"probability": 0.5}],
     }
 
 

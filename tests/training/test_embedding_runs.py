@@ -53,26 +53,20 @@ def folder(tmp_path_factory):
 
 
 def run(folder, output, **changes):
-    options = tiny.options(
-        folder,
-        **{
-            "task_name": None,
-            "data_dir": None,
-            "max_seq_length": None,
-            "do_train": None,
-            "do_eval": None,
-            "do_predict": None,
-            "train_file": str(folder / "pairs.csv"),
-            "task_type": "embedding",
-            "output_dir": str(output),
-            "save_checkpoints_steps": 20,
-            "symmetric_loss": True,
-            "embedding_size": 12,
-            "matryoshka": "6",
-            **changes,
-        },
-    )
-    run_classifier.main(options)
+    detected = ("task_name", "data_dir", "max_seq_length")
+    modes = ("do_train", "do_eval", "do_predict")
+    flags = {
+        **dict.fromkeys((*detected, *modes)),
+        "train_file": str(folder / "pairs.csv"),
+        "task_type": "embedding",
+        "output_dir": str(output),
+        "save_checkpoints_steps": 20,
+        "symmetric_loss": True,
+        "embedding_size": 12,
+        "matryoshka": "6",
+        **changes,
+    }
+    run_classifier.main(tiny.options(folder, **flags))
     return output
 
 

@@ -154,14 +154,10 @@ def assert_suspects(folder, rows):
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_learning")
 def test_folds_of_tags_have_a_table_of_metrics(tmp_path, started_runs):
-    texts = [f"it is {word} {n}" for n in range(8) for word in ("good", "bad")]
-    rows = [
-        {
-            "tokens": text.split(),
-            "tags": [TAGS.get(word, "O") for word in text.split()],
-        }
-        for text in texts
-    ]
+    words = [f"it is {w} {n}".split() for n in range(8) for w in TAGS]
+    tags = [[TAGS.get(word, "O") for word in text] for text in words]
+    rows = zip(words, tags, strict=True)
+    rows = [{"tokens": text, "tags": of_text} for text, of_text in rows]
     write_json_lines(tmp_path / "data.jsonl", rows)
     flags = ["--task_name=ner", "--text_column=tokens", "--folds=2"]
     flags += ["--train_batch_size=8", "--max_seq_length=16"]
@@ -225,9 +221,8 @@ def test_other_run_in_the_output_directory_is_an_early_error(
     options = parse(tmp_path, "--folds=2")
     record = {"options": {name: value, "folds": 3}}
     write_json(tmp_path / "out" / "train_options.json", record)
-    with pytest.raises(
-        InputError, match=f"other flags .*\n  --{name}: {value}"
-    ):
+    message = f"other flags .*\n  --{name}: {value}"
+    with pytest.raises(InputError, match=message):
         run_classifier.main(options)
     assert not started_runs
 

@@ -65,12 +65,7 @@ def contents(directory):
         # These options may change as long as steps are left.
         (
             {"num_train_epochs": 0.4, "train_batch_size": 32, "seed": 7},
-            [
-                "5 of 4",
-                "--num_train_epochs: 0.5, now 0.4",
-                "--seed: 12345, now 7",
-                "--train_batch_size: 16, now 32",
-            ],
+            ["5 of 4", "chs: 0.5, now 0.4", "12345, now 7", "size: 16, now 32"],
         ),
     ],
 )
@@ -173,14 +168,9 @@ def test_finished_run_with_moved_files_is_unchanged(folder):
 
 @pytest.mark.usefixtures("without_learning")
 def test_run_resumes_with_more_epochs_and_options_that_change_nothing(folder):
-    train(
-        folder,
-        num_train_epochs=0.7,
-        seed=7,
-        save_checkpoints_steps=2,
-        gradient_accumulation_steps=2,
-        distribution_strategy="mirrored",
-    )
+    parts = {"gradient_accumulation_steps": 2, "save_checkpoints_steps": 2}
+    parts["distribution_strategy"] = "mirrored"
+    train(folder, num_train_epochs=0.7, seed=7, **parts)
     assert weights(folder / "out")["global_step"] == 7
     options = read_json(folder / "out" / "train_options.json")["options"]
     assert options["num_train_epochs"] == 0.7
@@ -293,11 +283,11 @@ def test_changing_the_held_out_examples_is_an_error(folder):
 )
 @pytest.mark.usefixtures("without_learning")
 def test_signal_in_the_last_evaluation_ends_a_run(folder, monkeypatch, changes):
-    record_dirs = []
+    are_final = []
 
-    def evaluate_model(*_, record_dir=None):
-        record_dirs.append(record_dir)
-        if len(record_dirs) == 2:
+    def evaluate_model(*_, is_final):
+        are_final.append(is_final)
+        if len(are_final) == 2:
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(0.2)  # A thread records the signal.
         return {"accuracy": 0.5}
@@ -306,7 +296,7 @@ def test_signal_in_the_last_evaluation_ends_a_run(folder, monkeypatch, changes):
     modes = dict.fromkeys(("do_train", "do_eval", "do_predict"), True)
     with pytest.raises(SystemExit, match=r"^143$"):
         run(folder, "new", eval_every=1, **modes, **changes)
-    assert record_dirs == [None, None]
+    assert are_final == [False, False]
     assert weights(folder / "new")["global_step"] == 2
 
 
@@ -378,24 +368,25 @@ def test_metrics_of_other_test_data_are_removed(folder):
 
 def test_pretraining_on_other_data_or_for_another_loss_is_an_error(tmp_path):
     folder = pretraining_runs.write(tmp_path)
-    output = pretraining_runs.run(folder, do_train=True)
+
+    def train(output="out", **changes):
+        return pretraining_runs.run(folder, output, do_train=True, **changes)
+
+    output = train()
     before = contents(output)
     records = folder / "train.tfrecord"
     records.rename(folder / "moved.tfrecord")
     shutil.copy(folder / "moved.tfrecord", records)
-    pretraining_runs.run(folder, do_train=True)
+    train()
     assert contents(output) == before
     two_files = f"{records},{folder}/moved.tfrecord"
     changes = {"input_file": two_files, "num_train_steps": 8, "nsp": "none"}
     message = r"(?s)--nsp: 'next', now 'none'.*data: none, now moved\.tfrecord"
     with pytest.raises(InputError, match=message):
-        pretraining_runs.run(folder, do_train=True, **changes)
+        train(**changes)
     assert contents(output) == before
-    pretraining_runs.run(
-        folder, do_train=True, overwrite_output_dir=True, **changes
-    )
-    expected = pretraining_runs.run(folder, "new", do_train=True, **changes)
-    assert_same_weights(output, expected)
+    train(overwrite_output_dir=True, **changes)
+    assert_same_weights(output, train("new", **changes))
 
 
 @pytest.mark.usefixtures("without_learning")

@@ -108,18 +108,14 @@ def test_combinations_parse_values_by_the_type_of_the_flag(options):
     text = "pad_to=max,bucket;do_predict=true;learning_rate=5e-5;seed=1..3"
     text += ";bilstm_size=4"  # Of type int | None.
     others = {"do_predict": True, "bilstm_size": 4, "learning_rate": 5e-5}
-    options = dataclasses.replace(options, sweep=text)
-    assert list(sweep.combinations(options)) == [
+    assert list(sweep.combinations(options.replace(sweep=text))) == [
         {"pad_to": pad_to, "seed": seed, **others}
         for pad_to in ("max", "bucket")
         for seed in (1, 2, 3)
     ]
-
-
-def test_values_in_quotes_may_contain_separators(options):
+    # Values in quotes may contain separators.
     text = 'class_weights="a=2,b;c=3",balanced,"x=1";seed="1..2"'
-    options = dataclasses.replace(options, sweep=text)
-    assert list(sweep.combinations(options)) == [
+    assert list(sweep.combinations(options.replace(sweep=text))) == [
         {"class_weights": value, "seed": seed}
         for value in ("a=2,b;c=3", "balanced", "x=1")
         for seed in (1, 2)
@@ -152,16 +148,12 @@ def test_malformed_sweep_is_an_error(options, wrong, message):
         options.replace(sweep=wrong).resolve()
 
 
-def test_all_values_are_checked_before_the_first_run(options, run_code):
+def test_values_and_data_are_checked_before_the_first_run(
+    tmp_path, options, run_code
+):
     started_flags = run_code()
-    options = dataclasses.replace(options, sweep="learning_rate=5e-5,-1")
     with pytest.raises(InputError, match="--learning_rate=-"):
-        run(options)
-    assert not started_flags()
-
-
-def test_error_in_the_data_precedes_the_first_run(tmp_path, options, run_code):
-    started_flags = run_code()
+        run(options.replace(sweep="learning_rate=5e-5,-1"))
     (tmp_path / "SST-2" / "dev.tsv").write_text("sentence\tlabel\na\tmaybe\n")
     with pytest.raises(InputError, match=r"dev.tsv:2.*maybe"):
         run(options)
@@ -170,22 +162,14 @@ def test_error_in_the_data_precedes_the_first_run(tmp_path, options, run_code):
 
 def test_flags_of_a_run_give_the_options_of_its_setting(options, run_code):
     started_flags = run_code()
-    options = dataclasses.replace(
-        options,
-        **{"sweep": "seed=3;pad_to=bucket", "warmup_proportion": 0.25},
-        freeze="embeddings",
-    )
+    changes = {"warmup_proportion": 0.25, "freeze": "embeddings"}
+    options = options.replace(sweep="seed=3;pad_to=bucket", **changes)
     run(options)
     [flags] = started_flags()
     directory = f"{options.output_dir}/seed=3,pad_to=bucket"
-    assert command_lines.parse(
-        RunClassifier, " ".join(flags)
-    ) == dataclasses.replace(
-        options,
-        **{"seed": 3, "pad_to": "bucket", "output_dir": directory},
-        sweep="",
-        do_eval=True,
-    )
+    setting = {"seed": 3, "pad_to": "bucket", "output_dir": directory}
+    expected = options.replace(**setting, sweep="", do_eval=True)
+    assert command_lines.parse(RunClassifier, " ".join(flags)) == expected
 
 
 @pytest.mark.slow
@@ -237,12 +221,12 @@ write_results(seed / 100)
     )
     with pytest.raises(InputError, match=r"^3 of 12 runs failed") as raised:
         run(options)
-    failed = f"{options.output_dir}/learning_rate=5e-05,train_batch_size=16"
+    failed = f"  {options.output_dir}/learning_rate=5e-05,train_batch_size=16"
+    killed = "killed by SIGKILL, possibly because memory ran out"
     assert str(raised.value).splitlines()[1:4] == [
-        f"  {failed},seed=1: exit status 1",
-        f"  {failed},seed=2: killed by SIGKILL, possibly because memory ran "
-        "out",
-        f"  {failed},seed=3: stopped before its end",
+        f"{failed},seed=1: exit status 1",
+        f"{failed},seed=2: {killed}",
+        f"{failed},seed=3: stopped before its end",
     ]
     assert len(started_flags()) == 12
     (_, *lines), entries = read_table(options)
@@ -259,16 +243,14 @@ write_results(seed / 100)
 
 def test_finished_runs_get_only_missing_files(tmp_path, options, run_code):
     started_flags = run_code("pass")
+    line = "\t".join(["x"] * 8 + ["good", "bad", "neutral"])
     for split in ("train", "dev_matched", "dev_mismatched"):
-        cells = ["x"] * 8 + ["good", "bad", "neutral"]
-        line = "\t".join(cells)
         write_file(tmp_path, f"{split}.tsv", f"header\n{line}\n")
     for split in ("test_matched", "test_mismatched"):
         write_file(tmp_path, f"{split}.tsv", f"header\n{line}\n")
-    options = dataclasses.replace(
-        options,
-        **{"task_name": "mnli", "data_dir": str(tmp_path)},
-        **{"sweep": "seed=1..4", "do_predict": True, "plots": True},
+    data = {"task_name": "mnli", "data_dir": str(tmp_path)}
+    options = options.replace(
+        sweep="seed=1..4", do_predict=True, plots=True, **data
     )
     files = {
         1: "eval_results.txt",
@@ -296,12 +278,9 @@ def test_finished_runs_get_only_missing_files(tmp_path, options, run_code):
 def test_run_with_other_flags_is_an_early_error(options, run_code, is_finished):
     started_flags = run_code()
     name = "learning_rate=3e-05,train_batch_size=32,seed=3"
-    directory = write_train_options(
-        options,
-        **{"learning_rate": 3e-5, "train_batch_size": 32, "seed": 3},
-        output_dir=f"{options.output_dir}/{name}",
-        num_train_epochs=1.0,
-    )
+    setting = {"learning_rate": 3e-5, "train_batch_size": 32, "seed": 3}
+    setting["output_dir"] = f"{options.output_dir}/{name}"
+    directory = write_train_options(options, **setting, num_train_epochs=1.0)
     if is_finished:
         write_results(directory)
     message = f"(?s)^{directory} .*--num_train_epochs: 1.0, now 2.0"
