@@ -74,7 +74,7 @@ class Row(NamedTuple):
         has_numbers = "0" in self.cells  # Not in JSON Lines.
         hint = "If it has another name, rename it."
         if flag:
-            hint = f"Set {flag} to one of these."
+            hint = f"Set {flag} to one of these, or rename the column."
         if flag and has_numbers:
             hint += (
                 " If the file has no header, add --nohas_header and set "

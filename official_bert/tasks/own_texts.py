@@ -159,7 +159,8 @@ class OwnTexts(OwnLabels):
                 errors[self.place(row, split)] = str(error)
         if errors:
             message = next(iter(errors.values()))
-            if len(errors) > 1:
+            # A column that all rows of a file lack is one error.
+            if len({*errors.values()}) > 1:
                 message += (
                     f" {len(errors)} of {len(examples) + len(errors)} rows "
                     f"have such errors: {lines([*errors])}."

@@ -72,7 +72,11 @@ def test_test_data_with_some_unknown_labels_gives_a_warning(
 @pytest.mark.parametrize(
     ("file", "text", "message"),
     [
-        ("dev.csv", "text,Label\na,y\n", r"'label'.* Received: text, Label"),
+        (
+            "dev.csv",
+            "text,Label\na,y\nb,n\n",
+            r"'label'.* Received: text, Label.* rename the column\. .* from 0\.$",
+        ),
         ("test.csv", "text,LABEL\na,y\n", r"Received: text, LABEL"),
         ("test.csv", "text,id\na,1\n", None),
         ("test.csv", "text,label\na,0\nb,1\n", r"n, y\. Received: 0, 1\."),
