@@ -75,7 +75,7 @@ def test_test_data_with_some_unknown_labels_gives_a_warning(
         (
             "dev.csv",
             "text,Label\na,y\nb,n\n",
-            r"'label'.* Received: text, Label.* rename the column\. .* from 0\.$",
+            r"'label'.* Received: text, Label.* rename the .* from 0\.$",
         ),
         ("test.csv", "text,LABEL\na,y\n", r"Received: text, LABEL"),
         ("test.csv", "text,id\na,1\n", None),
