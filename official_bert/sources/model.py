@@ -54,12 +54,12 @@ class Names:
             return shape[::-1]
         if not self.splits_heads:
             return shape
-        heads = config.num_attention_heads
-        size = config.hidden_size // heads
+        num_heads = config.num_attention_heads
+        size = config.hidden_size // num_heads
         if "/attention/self/" in name:
-            return (*shape[:-1], heads, size)
+            return (*shape[:-1], num_heads, size)
         if name.endswith("/attention/output/dense/kernel"):
-            return (heads, size, shape[-1])
+            return (num_heads, size, shape[-1])
         return shape
 
 

@@ -147,12 +147,12 @@ def _copy_records(runs: Runs, options: RunClassifier) -> None:
 
 
 def _has_predicted(options: RunClassifier) -> bool:
-    run = options.run_directory
-    variant = run.variant_of_results("test", options.test_file)
+    directory = options.run_directory
+    variant = directory.variant_of_results("test", options.test_file)
     splits = [s + variant for s in tasks.get(options).data.splits("test")]
     return all(
-        run.has(file_names.scores(split))
-        or run.has(file_names.predictions(split, "txt"))
+        directory.has(file_names.scores(split))
+        or directory.has(file_names.predictions(split, "txt"))
         for split in splits
     )
 
