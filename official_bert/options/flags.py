@@ -286,10 +286,14 @@ class Options:
         """
         if self.is_resolved:
             return self
-        options = self.replace()._complete()  # A copy, to mark as resolved.
+        options = self.fill(self._implied())._complete()
         options._check()
         vars(options)["is_resolved"] = True
         return options
+
+    def _implied(self) -> dict[str, Any]:
+        """Returns {name: value} that given options imply for omitted ones."""
+        return {}
 
     def _complete(self) -> Self:
         """Returns options with the values that files and options imply."""

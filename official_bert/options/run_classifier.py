@@ -142,8 +142,8 @@ class RunClassifier(EmbeddingOptions, heading="Training", common=False):
         if is_evaluated and not self.dev_file:
             self._check_held_out()
 
-    def _complete(self) -> flags.Self:
-        """Fills in what the flags of own files imply, without reading them."""
+    def _implied(self) -> dict[str, Any]:
+        """Returns what to do with the files that are given."""
         actions: dict[str, Any] = {}
         if self.train_file:
             has_dev = self.fold or (self.dev_share and not self.folds)
@@ -154,7 +154,11 @@ class RunClassifier(EmbeddingOptions, heading="Training", common=False):
             actions["do_predict"] = True
         if self.folds:  # The last model is trained on all examples.
             actions["dev_share"] = 0.0
-        options = super(RunClassifier, self.fill(actions))._complete()
+        return actions
+
+    def _complete(self) -> flags.Self:
+        """Fills in what the flags of own files imply, without reading them."""
+        options = super()._complete()
         if options.task_name and not (options.data_dir or options.train_file):
             raise InputError(
                 f"--task_name={options.task_name} needs --data_dir, the "
