@@ -1,26 +1,21 @@
 """Freezing, initial values and learning rates by the layer of a weight."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+from official_bert.options.finetuning import frozen_layers
 
 _LAYER = re.compile(r"bert/encoder/layer_(\d+)/")
 
 
 def unfrozen(weights: Iterable[Any], freeze: str) -> list[Any]:
     """Returns the weights not frozen by a value such as `embeddings,0-5`."""
-    prefixes = tuple(_frozen_prefixes(freeze))
-    return [w for w in weights if not w.path.startswith(prefixes)]
-
-
-def _frozen_prefixes(freeze: str) -> Iterator[str]:
-    for part in filter(None, freeze.split(",")):
-        if not part[0].isdigit():
-            yield f"bert/{part}/"
-            continue
-        first, _, last = part.partition("-")
-        for number in range(int(first), int(last or first) + 1):
-            yield f"bert/encoder/layer_{number}/"
+    prefixes = [f"bert/{name}/" for name in re.findall("[a-z]+", freeze)]
+    for first, last in frozen_layers(freeze):
+        numbers = range(first, last + 1)
+        prefixes += [f"bert/encoder/layer_{number}/" for number in numbers]
+    return [w for w in weights if not w.path.startswith(tuple(prefixes))]
 
 
 def top_weights(

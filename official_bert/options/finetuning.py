@@ -36,6 +36,12 @@ def _frozen_parts(value: str) -> str | None:
     return None
 
 
+def frozen_layers(freeze: str) -> list[tuple[int, int]]:
+    """Returns the first and the last layer of each range in `--freeze`."""
+    ranges = re.findall(r"(\d+)(?:-(\d+))?", freeze)
+    return [(int(first), int(last or first)) for first, last in ranges]
+
+
 class FinetuningOptions(
     CasedModel, TrainingOptions, heading="Training", common=False
 ):
@@ -304,8 +310,8 @@ class FinetuningOptions(
 
     def require_layers(self, num_hidden_layers: int) -> None:
         """Raises `InputError` if `freeze` names layers that the model lacks."""
-        for first, last in re.findall(r"(\d+)(?:-(\d+))?", self.freeze):
-            if not int(first) <= int(last or first) < num_hidden_layers:
+        for first, last in frozen_layers(self.freeze):
+            if not first <= last < num_hidden_layers:
                 message = f"must name layers from 0 to {num_hidden_layers - 1}."
                 raise self.error("freeze", message)
         if self.reinit_layers > num_hidden_layers:
