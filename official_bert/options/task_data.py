@@ -13,11 +13,17 @@ from official_bert.runs import file_names
 TAGGING_NAMES = ("ner", "pos", "tagging")
 
 
-def _fold(value: str) -> str | None:
+def parse_fold(value: str) -> tuple[int, int]:
+    """Returns the number of a fold, from 1, and the number of all folds.
+
+    Raises `ValueError`, whose message ends a sentence, if they are malformed.
+    """
     match = re.fullmatch(r"([1-9]\d*)of(\d+)", value)
     if not match or int(match[2]) < max(2, int(match[1])):
-        return "must be a fold and the number of folds, such as 2of5."
-    return None
+        raise ValueError(
+            "must be a fold and the number of folds, such as 2of5."
+        )
+    return int(match[1]), int(match[2])
 
 
 class TaskDataOptions(FinetuningOptions, heading="Data", common=False):
@@ -77,7 +83,7 @@ class TaskDataOptions(FinetuningOptions, heading="Data", common=False):
         "Own data: the part of --train_file to evaluate on, instead of "
         "--dev_share, such as 2of5.",
         needs="train_file do_train",
-        check=_fold,
+        check=checks.parsed_by(parse_fold),
         conflicts="dev_file",
         inherited=False,
     )
@@ -226,12 +232,6 @@ class TaskDataOptions(FinetuningOptions, heading="Data", common=False):
         is_needed = self.train_file and not self.dev_file
         has_part = self.dev_share or self.fold
         return bool(is_needed and self.do_train and has_part)
-
-    @property
-    def fold_numbers(self) -> tuple[int, int]:
-        """The number of `fold`, from 1, and the number of all folds."""
-        number, num_folds = map(int, self.fold.split("of"))
-        return number, num_folds
 
     def _check_own_files(self, split: str) -> None:
         """Checks that the tables of a split can be read together."""

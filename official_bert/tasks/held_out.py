@@ -8,7 +8,7 @@ from typing import Any
 from absl import logging
 
 from official_bert.errors import InputError
-from official_bert.options import RunClassifier
+from official_bert.options import RunClassifier, task_data
 from official_bert.sources import task_file
 from official_bert.tasks.data_set import shuffle_examples
 
@@ -27,7 +27,7 @@ def choose_held_out(
     if not options.holds_out:
         return set()
     if options.fold:
-        number, num_folds = options.fold_numbers
+        number, num_folds = task_data.parse_fold(options.fold)
         folds = assign_folds(texts, labels, num_folds)
         indices = {i for i, fold in enumerate(folds) if fold == number}
     else:
