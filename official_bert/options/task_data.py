@@ -7,7 +7,7 @@ from official_bert.errors import listed
 from official_bert.io import files, tables
 from official_bert.options import checks, flags
 from official_bert.options.finetuning import FinetuningOptions
-from official_bert.runs import file_names
+from official_bert.runs import file_names, record
 
 # Values of --task_name for tagging, all with the same meaning.
 TAGGING_NAMES = ("ner", "pos", "tagging")
@@ -229,9 +229,7 @@ class TaskDataOptions(FinetuningOptions, heading="Data", common=False):
     @property
     def holds_out(self) -> bool:
         """Whether a part of --train_file is used for evaluation only."""
-        is_needed = self.train_file and not self.dev_file
-        has_part = self.dev_share or self.fold
-        return bool(is_needed and self.do_train and has_part)
+        return self.do_train and record.holds_out(vars(self))
 
     def _check_own_files(self, split: str) -> None:
         """Checks that the tables of a split can be read together."""

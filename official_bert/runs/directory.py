@@ -15,7 +15,7 @@ from absl import logging
 from official_bert.errors import InputError, short_reason
 from official_bert.io import files, json_files
 from official_bert.runs import file_names
-from official_bert.runs.record import RunRecord
+from official_bert.runs.record import RunRecord, holds_out
 
 # flock fails with one of these on file systems without locks.
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
@@ -80,10 +80,7 @@ class RunDirectory:
 
     def has_held_out(self) -> bool:
         """Whether the run wrote `file_names.HELD_OUT`."""
-        options = self.record.options
-        has_own_file = options.get("train_file") and not options.get("dev_file")
-        has_part = options.get("dev_share") or options.get("fold")
-        return bool(has_own_file and has_part)
+        return holds_out(self.record.options)
 
     def variant_of_results(
         self, split: str, path: str | None, corpus_file: str | None = None

@@ -55,6 +55,13 @@ class RunRecord(NamedTuple):
         return changes
 
 
+def holds_out(options: Mapping[str, Any]) -> bool:
+    """Whether training with these options holds out a part of its own file."""
+    has_own_file = options.get("train_file") and not options.get("dev_file")
+    has_part = options.get("dev_share") or options.get("fold")
+    return bool(has_own_file and has_part)
+
+
 def data_of(fingerprint: str) -> tuple[str, str]:
     """Returns the part that stays the same if a file is renamed or copied.
 
