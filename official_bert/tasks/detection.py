@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from absl import logging
 
-from official_bert.errors import InputError, listed, quoted
+from official_bert.errors import InputError, listed
 from official_bert.io import tables
 from official_bert.io.label_vectors import numbers_in, size_of
 from official_bert.io.rows import (
@@ -196,9 +196,11 @@ def _detect_task_type(options: _Options, rows: Sequence[Row]) -> _Options:
     if single != labels and not any(isinstance(x, list) for x in single):
         labels, alternative = single, " (otherwise: --task_type=multilabel)"
     task_type = infer_task_type(labels)
+    if task_type == "classification" and _are_mostly_numbers(labels):
+        task_type = "regression"  # Reading raises an error for the others.
     if options.label_file and task_type == "regression":
         task_type = "classification"
-    if all(to_number(label) is not None for label in labels):
+    if task_type == "regression" or None not in map(to_number, labels):
         is_class = task_type == "classification"
         other_type = "regression" if is_class else "classification"
         alternative = f" (otherwise: --task_type={other_type})"
@@ -213,32 +215,21 @@ def _detect_task_type(options: _Options, rows: Sequence[Row]) -> _Options:
             "another --label_column"
         )
     if task_type == "classification":
-        _require_plain_numbers(rows, column)
         _check_commas(labels, f"{rows[0].path}: {column!r}")
     return options.replace(task_type=task_type)
 
 
-def _require_plain_numbers(rows: Sequence[Row], column: str) -> None:
-    """Raises `InputError` if labels look like numbers, but not all are plain.
+def _are_mostly_numbers(labels: Sequence[Any]) -> bool:
+    """Whether most labels are numbers to predict, some in another format.
 
-    Numbers with a currency or thousands separators are not plain.
+    Not if all of the others may have decimal commas.
     """
-    plain = [plain_number(row.get(column)) for row in rows]
-    numbers = [number for number in plain if number is not None]
-    others = [row for row in rows if to_number(row.get(column)) is None]
-    are_mostly_numbers = len(numbers) > 0.9 * len(rows)
-    if not are_mostly_numbers or infer_task_type(numbers) != "regression":
-        return
-    cells = [str(row.get(column)) for row in others]
-    if None not in [to_number(cell.replace(",", ".")) for cell in cells]:
-        return  # They may be decimal commas.
-    raise InputError(
-        f"{others[0].where}: column {column!r} has mostly numbers, but "
-        f"{quoted(others[0].get(column))} here, and {len(others)} such rows in "
-        "total. Write numbers as 1399.5, without commas, separators of "
-        "thousands, currency or unit, and remove rows without a number; or, "
-        "if they are names of classes, use --task_type=classification."
-    )
+    others = [str(label) for label in labels if to_number(label) is None]
+    if None not in [to_number(label.replace(",", ".")) for label in others]:
+        return False
+    numbers = [n for n in map(plain_number, labels) if n is not None]
+    is_most = len(numbers) > 0.9 * len(labels)
+    return is_most and infer_task_type(numbers) == "regression"
 
 
 def _check_commas(labels: Sequence[Any], where: str) -> None:

@@ -144,7 +144,7 @@ REGRESSION, MULTILABEL = ["--task_type=regression"], ["--task_type=multilabel"]
         ("# by me\ntext,label\ngood {i},x", [], "csv:2: .* title or a comment"),
         ("My films,\ngood {i},x", [], "csv:1: .* single cell, 'My films'"),
         (",My films\ngood {i},x", [], "csv:1: .* single cell, 'My films'"),
-        ("text,label\na {i},$1{i}.5", [], r"csv:2: .* '\$10\.5' .* 9 such"),
+        ("text,label\na {i},$1{i}.5", [], r"csv:2: .* '\$10\.5'\. 9 of 9 rows"),
         ("text;label\na {i};{i},5", [], "csv: 'label': .*'0,5'.* point"),
         ("text;label\na {i};{i},5", REGRESSION, r"csv:2: .* 1399\.5, without"),
         ("text,label\na {i},1", SAME_COLUMN, "--text_column=text must differ"),
