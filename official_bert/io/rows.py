@@ -160,6 +160,7 @@ class Row(NamedTuple):
         if _is_empty(value):
             raise self.error(column, must, value, UnknownValueError)
         if not isinstance(value, list) or any(map(has_several, value)):
+            must += ". For spans of the text, add --task_name=ner"
             raise self.error(column, must, value)
         return tuple(self.to_name(column, part) for part in value)
 

@@ -186,12 +186,6 @@ def _detect_task_type(options: _Options, rows: Sequence[Row]) -> _Options:
         logging.info(f"--task_type=multilabel: {message}")
         return options.replace(task_type="multilabel")
     labels = [row.get(column) for row in rows]
-    for row, label in zip(rows, labels, strict=True):
-        items = label if isinstance(label, list) else []
-        if any(isinstance(item, list | dict) for item in items):
-            must = "be a name or a list of names. For spans of the text, "
-            must += "add --task_name=ner"
-            raise row.error(column, must, label)
     alternative, single = "", [*map(only_item, labels)]
     if single != labels and not any(isinstance(x, list) for x in single):
         labels, alternative = single, " (otherwise: --task_type=multilabel)"

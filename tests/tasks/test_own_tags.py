@@ -162,7 +162,7 @@ def test_every_format_gives_the_same_sentences(tmp_path, monkeypatch, name):
         "spaces.txt",
     ):
         with pytest.raises(InputError, match="--task_name=ner"):
-            detection.detect_omitted(options(tmp_path, name))
+            tasks.get(*detection.detect_omitted(options(tmp_path, name)))
 
 
 def test_name_of_the_task_chooses_between_columns_of_tags(tmp_path):
