@@ -59,14 +59,9 @@ def numbers_in(cell: Any) -> list[float] | None:
         items = cell.strip()[1:-1].replace(",", " ").split()
     elif not isinstance(cell, list) or all(isinstance(x, str) for x in cell):
         return None
-    numbers = []
-    for item in items:
-        bit = to_bit(item)
-        number = to_number(item) if bit is None else bit
-        if number is None:
-            return None
-        numbers.append(float(number))
-    return numbers or None
+    found = [to_bit(x) if to_number(x) is None else to_number(x) for x in items]
+    numbers = [float(number) for number in found if number is not None]
+    return numbers if 0 < len(numbers) == len(found) else None
 
 
 def _digits_in(cell: Any) -> list[str]:
