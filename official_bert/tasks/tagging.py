@@ -267,11 +267,6 @@ class TaggingTask(task.Task):
         nothing = np.zeros((0, len(self.labels)))
         return [np.concatenate([nothing, *parts]) for parts in windows]
 
-    def soft_answers_schema(self, max_seq_length: int) -> Feature:
-        """Returns the shape [C, S], so that batches can trim S."""
-        feature = self.schema(max_seq_length)["label_ids"]
-        return feature._replace(is_float=True, num_choices=len(self.labels))
-
     def divide_answers(
         self, features: task.RowFeatures, answers: Sequence[np.ndarray]
     ) -> Iterator[tuple[int, np.ndarray]]:

@@ -255,8 +255,15 @@ class Task(abc.ABC):
         return self.answers(features, logits)
 
     def soft_answers_schema(self, max_seq_length: int) -> Feature:
-        """Returns the shape of a student's feature with soft answers."""
-        return Feature(self.head.num_outputs, is_float=True)
+        """Returns the shape of a student's feature with soft answers.
+
+        This is [C] or, if there is an answer for each token, [C, S], so that
+        batches can trim S.
+        """
+        size = self.head.num_outputs
+        if len(self.head.logits_shape) == 3:  # [B, S, C]
+            return Feature(max_seq_length, "max_seq_length", True, size)
+        return Feature(size, is_float=True)
 
     def divide_answers(
         self, features: Any, answers: Sequence[Any]

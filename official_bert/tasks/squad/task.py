@@ -9,7 +9,7 @@ import numpy as np
 from absl import logging
 
 from official_bert.errors import InputError, quoted
-from official_bert.inputs.schemas import Feature, Schema
+from official_bert.inputs.schemas import Schema
 from official_bert.io import files, tsv
 from official_bert.io.json_files import Amount, Count
 from official_bert.metrics import squad_metrics
@@ -166,11 +166,6 @@ class SquadTask(task.Task):
             probabilities.softmax(window[:length].T)
             for window, length in zip(logits, features.lengths, strict=True)
         ]
-
-    def soft_answers_schema(self, max_seq_length: int) -> Feature:
-        """Returns the shape [2, S]."""
-        feature = self.schema(max_seq_length)["input_ids"]
-        return feature._replace(is_float=True, num_choices=2)
 
     def divide_answers(
         self, features: SquadFeatures, answers: Sequence[np.ndarray]
