@@ -101,14 +101,13 @@ class Arrays:
         """Returns the arrays with the names and shapes of a TF1 checkpoint.
 
         Arrays without a counterpart, or with a wrong shape, are unchanged.
-        Raises `InputError` if there are two poolers that differ.
+        Raises `InputError` if two arrays of the same weight differ.
         """
         expected = self.weight_shapes(config)
         stored: dict[str, str] = {}
         for stored_name, name in self.tf1_names(expected).items():
             first = stored.setdefault(name or stored_name, stored_name)
-            is_pooler = name and name.startswith(weights.POOLER)
-            if is_pooler and first != stored_name:
+            if first != stored_name:
                 _require_equal(self, first, stored_name)
         shapes = {name: self.shapes[stored[name]] for name in stored}
         for name, shape in expected.items():

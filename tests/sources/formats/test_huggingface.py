@@ -27,6 +27,7 @@ from support.conversions import (
 from support.processes import python_with, run_offline
 from support.run_outputs import read_json
 
+from official_bert import PretrainingModel
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.sources import weights
@@ -261,6 +262,14 @@ def test_unknown_or_repeated_array_is_an_error_unless_skipped(
     if "beta" not in name:
         to_tf1(hf_model, skip=rf"^{name}$")
         assert f"Left out: {name}." in capsys.readouterr().out
+
+
+def test_untied_output_weights_are_an_error_when_loaded(hf_model):
+    path = hf_model / "model.safetensors"
+    output = {"cls.predictions.decoder.weight": np.ones((24, 8), np.float32)}
+    save_file({**load_file(path), **output}, path)
+    with pytest.raises(InputError, match="Untied output weights"):
+        PretrainingModel.from_pretrained(hf_model)
 
 
 def test_missing_shard_is_named(hf_model):
