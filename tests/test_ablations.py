@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from support import (
     SPECIAL,
+    command_lines,
     pretraining_records,
     pretraining_runs,
     review_runs,
@@ -129,9 +130,7 @@ def test_config_of_the_other_direction_is_an_error(inputs, tmp_path, folder):
     checkpoint = tmp_path / folder / "a.ckpt"
     checkpoint.parent.mkdir(exist_ok=True)
     tf1.write(str(checkpoint), {"a": np.zeros(3, np.float32)})
-    files = {"init_checkpoint": str(checkpoint)}
-    files["bert_config_file"] = str(inputs / "bert_config.json")
-    files["vocab_file"] = str(inputs / "vocab.txt")
+    files = command_lines.files_of_model(inputs, checkpoint)
     with pytest.raises(InputError, match="is_left_to_right=True"):
         Predict(score=True, **files).resolve()
 

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 import tensorflow as tf
-from support import hub_modules
+from support import command_lines, hub_modules
 from support.processes import run_python
 
 from official_bert.commands import export_tfhub
@@ -49,13 +49,9 @@ def directory(tmp_path_factory):
 
 
 def options(directory, **changes):
-    flags = {
-        "bert_config_file": str(directory / "bert_config.json"),
-        "vocab_file": str(directory / "vocab.txt"),
-        "init_checkpoint": str(directory / "bert_model.ckpt"),
-        "max_seq_length": 16,
-        **changes,
-    }
+    checkpoint = directory / "bert_model.ckpt"
+    files = command_lines.files_of_model(directory, checkpoint)
+    flags = {**files, "max_seq_length": 16, **changes}
     return ExportTfhub(**flags).resolve()
 
 

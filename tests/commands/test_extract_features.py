@@ -42,11 +42,9 @@ def folder(model, tmp_path):
 
 def make_options(folder, **changes):
     flags = {
+        **command_lines.files_of_model(folder, folder / "model.ckpt-3"),
         "input_file": str(folder / "text.txt"),
         "output_file": str(folder / "out.jsonl"),
-        "bert_config_file": str(folder / "bert_config.json"),
-        "vocab_file": str(folder / "vocab.txt"),
-        "init_checkpoint": str(folder / "model.ckpt-3"),
         "layers": "-1",
         "max_seq_length": 16,
     }

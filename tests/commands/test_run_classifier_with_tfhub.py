@@ -1,6 +1,5 @@
 """`run_classifier_with_tfhub.py` on our modules and on those by others."""
 
-import json
 import os
 import shutil
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from support import command_lines, hub_modules, tiny
+from support.conversions import change_json
 from support.run_outputs import assert_same_weights, read_json, rewind, weights
 
 from official_bert.commands import run_classifier, run_classifier_with_tfhub
@@ -109,8 +109,7 @@ def test_training_starts_from_the_module_and_changes_its_weights(base, trained):
 
 def test_other_commands_need_no_module_for_the_run(trained, tmp_path):
     """`run_classifier.py` and `predict.py` use it without module and flags."""
-    output = tmp_path / "out"
-    shutil.copytree(trained, output)
+    output = shutil.copytree(trained, tmp_path / "out")
     before = np.loadtxt(output / "test_results.tsv")
     (output / "test_results.tsv").unlink()
     line = f"--do_eval --do_predict --output_dir={output}"
@@ -123,8 +122,7 @@ def test_other_commands_need_no_module_for_the_run(trained, tmp_path):
     found, expected = (results(path)["eval_loss"] for path in (output, trained))
     assert found == pytest.approx(expected, rel=1e-4)
     assert_predicts_as_test_results(output)
-    task = read_json(output / "task.json")
-    (output / "task.json").write_text(json.dumps({**task, "hub_module": "x"}))
+    change_json(output / "task.json", hub_module="x")
     with pytest.raises(InputError, match="--bert_config_file is required"):
         command_lines.parse(RunClassifier, line)
 

@@ -12,7 +12,12 @@ import pytest
 from scipy.stats import entropy
 from support import command_lines, conversions, pretraining_runs, record_files
 from support.pretraining_runs import CONFIG, event_values, results, run
-from support.run_outputs import assert_same_weights, rewind, weights
+from support.run_outputs import (
+    assert_same_weights,
+    read_json_lines,
+    rewind,
+    weights,
+)
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
@@ -125,8 +130,7 @@ def test_evaluations_during_training_do_not_change_it(folder, finished):
     record_files.write(held_out, pretraining_runs.make_examples(60)[40:])
     flags = {"eval_file": held_out, "eval_every": 3, "do_eval": True}
     output = resume(folder, eval_batch_size=4, **flags)
-    lines = (output / "eval_history.jsonl").read_text().splitlines()
-    history = [json.loads(line) for line in lines]
+    history = read_json_lines(output / "eval_history.jsonl")
     assert [entry["global_step"] for entry in history] == [3, 6, 8]
     assert history[-1] == pytest.approx(results(output), rel=1e-6)
     assert history[-1]["loss"] != results(finished)["loss"]
@@ -229,15 +233,13 @@ def test_cheap_checks_come_first(copy, folder, monkeypatch, changes, message):
 
 
 def test_only_dropout_and_initial_weights_may_change_on_resume(finished):
-    options = RunPretraining(
-        output_dir=str(finished), bert_config_file="new.json"
-    )
+    files = {"output_dir": str(finished), "bert_config_file": "new.json"}
     may_change = set()
-    for name in [field.name for field in dataclasses.fields(BertConfig)]:
-        config = BertConfig.from_dict(CONFIG | {name: "new"})
+    for field in dataclasses.fields(BertConfig):
+        config = BertConfig.from_dict(CONFIG | {field.name: "new"})
         with contextlib.suppress(InputError):
-            resuming.check(options, config, {})
-            may_change.add(name)
+            resuming.check(RunPretraining(**files), config, {})
+            may_change.add(field.name)
     dropouts = {"hidden_dropout_prob", "attention_probs_dropout_prob"}
     assert may_change == {*dropouts, "initializer_range"}
 
@@ -304,25 +306,20 @@ def test_use_of_an_unfinished_run_is_a_warning(copy, folder, caplog):
     assert warnings() == 4 * [f"{shown} its command again"]
 
 
+OF_EVALUATION = [
+    "train.tfrecord: the first record has no segment B",
+    "The evaluation is on the training data",
+    "not shorter than the training of 3 steps",
+    "by their frequency",
+]
+OF_FLAGS = ["needs --do_eval or --eval_every", "is also training data"]
+
+
 @pytest.mark.parametrize(
     ("changes", "warnings"),
     [
-        (
-            {"num_warmup_steps": 10, "do_eval": True},
-            [
-                "train.tfrecord: the first record has no segment B",
-                "The evaluation is on the training data",
-                "not shorter than the training of 3 steps",
-                "by their frequency",
-            ],
-        ),
-        (
-            {"eval_file": "train.tfrecord", "nsp": "none"},
-            [
-                "--eval_file needs --do_eval or --eval_every",
-                "--eval_file is also training data",
-            ],
-        ),
+        ({"num_warmup_steps": 10, "do_eval": True}, OF_EVALUATION),
+        ({"eval_file": "train.tfrecord", "nsp": "none"}, OF_FLAGS),
     ],
 )
 def test_flags_and_records_that_do_not_fit_each_other_give_warnings(

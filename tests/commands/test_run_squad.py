@@ -5,6 +5,7 @@ import shutil
 import numpy as np
 import pytest
 from support import SPECIAL, command_lines, squad_files, tiny
+from support.conversions import change_json
 from support.run_outputs import read_json
 
 from official_bert.commands import run_squad
@@ -116,8 +117,7 @@ def test_predictor_answers_equal_do_predict(folder, trained, pad_to, capsys):
     answers = read_json(trained / "predictions.json")
     assert answers == before
     # As if the model was trained with this --eval_pad_to.
-    task = read_json(trained / "task.json") | {"pad_to": pad_to}
-    (trained / "task.json").write_text(json.dumps(task))
+    change_json(trained / "task.json", pad_to=pad_to)
     paragraphs = read_json(folder / "dev.json")["data"][0]["paragraphs"]
     items = [(p["qas"][0]["question"], p["context"]) for p in paragraphs]
     found = Predictor.from_dir(str(trained), batch_size=3)(items)
@@ -136,11 +136,10 @@ def test_predictor_answers_equal_do_predict(folder, trained, pad_to, capsys):
 
 @pytest.mark.trains
 def test_predict_can_change_the_threshold_and_show_fewer(trained, tmp_path):
-    copy = tmp_path / "copy"
-    shutil.copytree(trained, copy)
-    task = read_json(copy / "task.json")
-    task["decoding"]["version_2_with_negative"] = True
-    (copy / "task.json").write_text(json.dumps(task))
+    copy = shutil.copytree(trained, tmp_path / "copy")
+    decoding = read_json(copy / "task.json")["decoding"]
+    decoding["version_2_with_negative"] = True
+    change_json(copy / "task.json", decoding=decoding)
     texts = []
     for flag in ("", "--null_score_diff_threshold=-1e9 --n_best_size=1"):
         options = command_lines.parse(Predict, f"--model_dir={copy} {flag}")

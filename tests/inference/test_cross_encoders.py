@@ -7,8 +7,8 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from support import ROOT
 from support.conversions import change_json, convert, to_hf, to_tf1
-from support.processes import python_with, run_offline
 from support.run_outputs import read_json
+from support.sentence_transformers import run_sentence_transformers
 
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
@@ -135,19 +135,9 @@ def test_converted_models_keep_the_maximum_length(model):
 def test_sentence_transformers_has_the_same_scores_with_our_files(
     model, activation
 ):
-    python = python_with(
-        "sentence_transformers", "SENTENCE_TRANSFORMERS_PYTHON"
-    )
     if activation == "Identity":
         change_json(model / OWN, activation_fn=IDENTITY)
-    converted = to_hf(to_tf1(model))
-    code = (
-        "import sys, numpy, sentence_transformers as st; "
-        "model = st.CrossEncoder(sys.argv[1], device='cpu'); "
-        "a, b = sys.argv[3::2], sys.argv[4::2]; "
-        "numpy.save(sys.argv[2], model.predict([*zip(a, b)]))"
-    )
-    path, pairs = model.parent / "scores.npy", PAIRS[:2]
-    texts = [text for pair in pairs for text in pair]
-    run_offline(python, "-c", code, converted, path, *texts)
-    assert_scores(np.load(path), activation)
+    call = "st.CrossEncoder(model, device='cpu').predict([*map(tuple, data)])"
+    arguments = to_hf(to_tf1(model)), PAIRS[:2], model.parent
+    found = run_sentence_transformers(call, *arguments)
+    assert_scores(found, activation)

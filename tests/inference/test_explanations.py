@@ -85,33 +85,27 @@ DOCUMENT = {
 }
 
 
+REGRESSION = text_task("regression", target_deviation=20.0, target_mean=50.0)
+WINDOWS = [LongDocuments("windows", 4, pooling) for pooling in ("mean", "max")]
+NO_ANSWER = DecodingOptions(
+    version_2_with_negative=True, null_score_diff_threshold=-1e6
+)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "items"),
     [
         (text_task(), ["Good cats, is it?", PAIR, NO_WORDS]),
         (text_task("multilabel"), ["bad dog"]),
-        (
-            text_task("regression", target_deviation=20.0, target_mean=50.0),
-            [PAIR],
-        ),
+        (REGRESSION, [PAIR]),
         (text_task(pooling_head=PoolingHead("none", 4)), [PAIR]),
-        *(
-            (text_task("multilabel", long_documents=LongDocuments(*m)), [LONG])
-            for m in (("windows", 4, "mean"), ("windows", 4, "max"))
-        ),
+        *((text_task("multilabel", long_documents=w), [LONG]) for w in WINDOWS),
         (choice_task(), [CHOICES, {**CHOICES, "choices": ["cat dog", "rain"]}]),
         (tagging_task(), [LONG]),
         (tagging_task(document_context=True), [DOCUMENT]),
         (squad_task(), [QUESTION, ["what ?", " ".join([LONG, LONG])]]),
-        (
-            squad_task(
-                decoding=DecodingOptions(
-                    version_2_with_negative=True, null_score_diff_threshold=-1e6
-                )
-            ),
-            [QUESTION],
-        ),
+        (squad_task(decoding=NO_ANSWER), [QUESTION]),
     ],
 )
 def test_gradients_add_up_to_the_fall_of_the_output(tokenizer, task, items):

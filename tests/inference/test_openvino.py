@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 import pytest
 from absl import logging
-from support import tiny
+from support import command_lines, tiny
 from support.predictions import assert_equal_answers, numbers
 from support.processes import run_python
 from support.run_outputs import read_json, read_json_lines
@@ -151,13 +151,8 @@ def test_pretrained_onnx_models_equal_tensorflow(runs, tmp_path, skip, capsys):
 
 def encoder_flags(directory, **flags):
     """Returns the flags of `extract_features.py` for a model."""
-    return {
-        "bert_config_file": str(directory / "bert_config.json"),
-        "vocab_file": str(directory / "vocab.txt"),
-        "init_checkpoint": str(directory),
-        "max_seq_length": 24,
-        **flags,
-    }
+    files = command_lines.files_of_model(directory, directory)
+    return {**files, "max_seq_length": 24, **flags}
 
 
 def commands(models, encoder, tmp_path, ending):

@@ -1,6 +1,5 @@
 """`Predictor` gives the answers of `--do_predict`."""
 
-import json
 import operator
 import os
 import shutil
@@ -10,6 +9,7 @@ import numpy as np
 import polars
 import pytest
 from support import recorded, tiny
+from support.conversions import change_json
 from support.frames import PandasColumn, PandasFrame
 
 from official_bert import Embedder
@@ -281,13 +281,10 @@ def test_empty_passage_is_answered_as_in_a_batch(tokenizer, version_2, capsys):
     ],
 )
 def test_damaged_run_is_an_error(saved, tmp_path, pattern, content, message):
-    out = tmp_path / "out"
-    shutil.copytree(saved, out)
+    out = shutil.copytree(saved, tmp_path / "out")
     for path in out.glob(pattern):
         if isinstance(content, dict):
-            task = {**json.loads(path.read_text()), **content}
-            task = {k: v for k, v in task.items() if v is not None}
-            path.write_text(json.dumps(task))
+            change_json(path, **content)
         elif content is not None:
             path.write_text(content)
         elif path.is_file():

@@ -53,35 +53,23 @@ MODEL = {
     "output_dir": "out",
     "do_train": True,
 }
+TEXT, VOCAB = {"input_file": "text.txt"}, {"vocab_file": "vocab.txt"}
+QUESTIONS = {"train_file": "text.txt", "max_query_length": 9}
+BERT = {"bert_config_file": "short.json", "init_checkpoint": "model.ckpt"}
 VALID = {
-    BuildVocab: {"input_file": "text.txt", "vocab_file": "new_vocab.txt"},
-    CreatePretrainingData: {
-        "input_file": "text.txt",
-        "output_file": "new.tfrecord",
-        "vocab_file": "vocab.txt",
-    },
+    BuildVocab: {**TEXT, "vocab_file": "new_vocab.txt"},
+    CreatePretrainingData: {**TEXT, **VOCAB, "output_file": "new.tfrecord"},
     RunPretraining: {**MODEL, "input_file": "a.tfrecord"},
     RunClassifier: {
         **MODEL,
-        "vocab_file": "vocab.txt",
+        **VOCAB,
         "task_name": "mrpc",
         "data_dir": "folder",
     },
-    RunSquad: {
-        **MODEL,
-        "vocab_file": "vocab.txt",
-        "train_file": "text.txt",
-        "max_query_length": 9,
-    },
+    RunSquad: {**MODEL, **VOCAB, **QUESTIONS},
     ConvertCheckpoint: {"input": "folder", "output": "new", "to": "tf1"},
     ExportTfhub: {"export_path": "new"},
-    ExtractFeatures: {
-        "input_file": "text.txt",
-        "output_file": "new.jsonl",
-        "bert_config_file": "short.json",
-        "vocab_file": "vocab.txt",
-        "init_checkpoint": "model.ckpt",
-    },
+    ExtractFeatures: {**TEXT, **VOCAB, **BERT, "output_file": "new.jsonl"},
     Predict: {"model_dir": "folder"},
     Serve: {"model_dir": "folder"},
     VisualizeAttention: {"text_a": "a", "output_file": "new.html"},

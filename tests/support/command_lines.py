@@ -32,6 +32,15 @@ def files_of_run(folder, output):
     }
 
 
+def files_of_model(folder, checkpoint):
+    """Returns the flags of a model's files and of its checkpoint."""
+    return {
+        "bert_config_file": str(folder / "bert_config.json"),
+        "vocab_file": str(folder / "vocab.txt"),
+        "init_checkpoint": str(checkpoint),
+    }
+
+
 def flags_of_run(folder, output):
     """Returns these flags as they are typed."""
     files = files_of_run(folder, output)

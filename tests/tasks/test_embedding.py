@@ -64,19 +64,10 @@ def test_metrics_are_those_of_scores_or_of_the_search_among_all_matches():
     assert found["documents"] == 4
     assert found["recall@1"] == pytest.approx(1 / 3)
     assert found["mrr@10"] == pytest.approx((1 / 2 + 1 + 1 / 2) / 3)
-    assert found["ndcg@10"] == pytest.approx(
-        np.mean(
-            [
-                ndcg_score(
-                    [[1, 1, 0, 0]], [np.cos(np.radians([10, 90, 30, 5]))]
-                ),
-                1,
-                ndcg_score(
-                    [[0, 0, 1, 0]], [np.cos(np.radians([80, 0, 60, 85]))]
-                ),
-            ]
-        )
-    )
+    of_q, of_s = np.cos(np.radians([[10, 90, 30, 5], [80, 0, 60, 85]]))
+    first, last = [[1, 1, 0, 0]], [[0, 0, 1, 0]]
+    ndcg = ndcg_score(first, [of_q]), 1, ndcg_score(last, [of_s])
+    assert found["ndcg@10"] == pytest.approx(np.mean(ndcg))
 
 
 def test_mined_negatives_are_the_nearest_texts_that_are_not_right():

@@ -9,6 +9,7 @@ import tensorflow as tf
 from safetensors.numpy import load_file
 from sklearn.metrics import ndcg_score
 from support import tiny
+from support.command_lines import files_of_model
 from support.conversions import change_json, convert
 from support.run_outputs import (
     assert_close_weights,
@@ -175,14 +176,6 @@ def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(
     assert_same_weights(output, trained)
 
 
-def files_of(run, checkpoint):
-    return {
-        "bert_config_file": str(run / "bert_config.json"),
-        "vocab_file": str(run / "vocab.txt"),
-        "init_checkpoint": str(checkpoint),
-    }
-
-
 TEXTS = ["good cat", "red sun [SEP] is it", "what"]
 
 
@@ -240,9 +233,9 @@ def test_chosen_checkpoint_and_means_have_their_own_dense_layer(
     trained, expected, tmp_path
 ):
     last = checkpoints.latest(str(trained))
-    found = extract(tmp_path, **files_of(trained, last))
+    found = extract(tmp_path, **files_of_model(trained, last))
     np.testing.assert_allclose(found, expected, atol=2e-6)
-    earlier = files_of(trained, str(trained / "model.ckpt-20"))
+    earlier = files_of_model(trained, trained / "model.ckpt-20")
     found = extract(tmp_path, **earlier)
     assert np.abs(found - expected).max() > 1e-3
     mean, half = (
@@ -328,7 +321,7 @@ def test_openvino_export_has_the_vectors(folder, trained, expected, tmp_path):
         extract(tmp_path, model=str(export)), expected, atol=2e-6
     )
     copy = shutil.copytree(trained, tmp_path / "run")
-    earlier = files_of(copy, copy / "model.ckpt-20")
+    earlier = files_of_model(copy, copy / "model.ckpt-20")
     extract(tmp_path, engine="openvino", **earlier)
     assert_vectors(copy, expected, engine="openvino")
     bert = convert(input=trained, output=tmp_path / "bert", to="openvino")

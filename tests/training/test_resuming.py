@@ -9,6 +9,7 @@ import types
 
 import pytest
 from support import command_lines, pretraining_runs, review_runs, tiny
+from support.conversions import change_json
 from support.review_runs import run
 from support.run_outputs import assert_same_weights, read_json, rewind, weights
 
@@ -90,9 +91,7 @@ def test_evaluation_needs_no_lock(folder):
 
 
 def test_run_of_another_command_is_an_error(folder, tmp_path):
-    path = folder / "out" / "train_options.json"
-    record = {**read_json(path), "command": "run_squad.py"}
-    path.write_text(json.dumps(record))
+    change_json(folder / "out/train_options.json", command="run_squad.py")
     with pytest.raises(InputError, match=r"is a run of run_squad\.py\. Choose"):
         train(folder, num_train_epochs=1.0)
     line = f"--do_eval --output_dir={folder}/out"
@@ -197,9 +196,7 @@ def test_run_that_ended_before_its_first_step_starts_over(folder):
     """With other options, data, vocabulary and config."""
     output = folder / "out"
     rewind(output, 0)
-    config = read_json(folder / "bert_config.json")
-    config |= {"hidden_size": 8, "vocab_size": 16}
-    (folder / "bert_config.json").write_text(json.dumps(config))
+    change_json(folder / "bert_config.json", hidden_size=8, vocab_size=16)
     words = (folder / "vocab.txt").read_text().split()
     (folder / "vocab.txt").write_text("\n".join([*words, "more"]))
     changes = {"learning_rate": 0.02, "seed": 2}
