@@ -20,7 +20,13 @@ from official_bert.tasks.data_set import WrongAnswer, shuffle_examples
 from official_bert.tasks.held_out import choose_held_out
 from official_bert.tasks.own_data import lines
 from official_bert.tasks.own_labels import OwnLabels, names_of
-from official_bert.tasks.text import TextColumns, TextExample, TextTask, key_of
+from official_bert.tasks.text import (
+    TextColumns,
+    TextExample,
+    TextTask,
+    key_of,
+    warn_of_empty_texts,
+)
 from official_bert.tasks.text_types import TYPES
 
 # If more of the training examples have the same label, accuracy is misleading:
@@ -121,7 +127,8 @@ class OwnTexts(OwnLabels):
     def read(self, split: str) -> Sequence[TextExample]:
         if (part := self.read_part(split)) is not None:
             return part
-        examples = self.examples(self.rows(split), split)
+        read = self.examples(self.rows(split), split)
+        examples = [*warn_of_empty_texts(read, lambda example: example)]
         if split == "test":
             expected = "numbers"
             if len(self.label_columns) > 1:

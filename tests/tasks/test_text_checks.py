@@ -109,16 +109,19 @@ def test_points_that_may_separate_thousands_are_reported(
 
 
 @pytest.mark.parametrize("split", ["dev", "test"])
-def test_labeled_texts_of_training_data_are_a_warning(tmp_path, caplog, split):
+def test_texts_of_training_data_and_empty_texts_are_warnings(
+    tmp_path, caplog, split
+):
     rows = [f"it is {i},{i % 2}" for i in range(8)]
     other = tmp_path / "other.csv"
-    other.write_text("text,label\nnew,1\nit is 3,0\nit is 5,1\n")
+    other.write_text("text,label\nnew,1\nit is 3,0\nit is 5,1\n ,1\n")
     text = table(*rows, header="text,label")
     flag = f"--{split}_file={other}"
     task = tasks.get(complete(tmp_path, "a.csv", text, flag))
     task.data.read(split)
-    assert "other.csv: 2 of 3 texts are also in the training" in caplog.text
+    assert "other.csv: 2 of 4 texts are also in the training" in caplog.text
     assert "overestimate the model: lines 3, 4. Remove" in caplog.text
+    assert f"Empty texts: {split}-5. Their predictions are" in caplog.text
 
 
 def test_evaluating_on_the_training_file_is_a_warning(tmp_path, caplog):
