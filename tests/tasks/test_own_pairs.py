@@ -237,7 +237,7 @@ SIZES = {"matryoshka": "6,4", "best_metric": "ndcg@10_8"}
         (PAIRS, {"best_metric": "f1"}, "recall@1, r"),
         (
             PAIRS,
-            {"corpus_file": "c.txt", "dev_share": None},
+            {"corpus_file": "c.txt", "dev_share": 0.1},
             "=c.txt must be an",
         ),
         (PAIRS, {"corpus_file": README}, "needs an evaluation. Add --dev_file"),
