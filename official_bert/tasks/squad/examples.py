@@ -157,8 +157,7 @@ def _non_empty(answers: Any) -> Any:
 
 
 def _is_empty(answer: Any) -> bool:
-    text = answer.get("text") if isinstance(answer, dict) else None
-    return isinstance(text, str) and not text.strip()
+    return question_rows.has_text(answer) and not answer["text"].strip()
 
 
 def find_unanswered(examples: Iterable[SquadExample]) -> SquadExample | None:
@@ -167,10 +166,8 @@ def find_unanswered(examples: Iterable[SquadExample]) -> SquadExample | None:
     An empty list means that the question has no answer, as in SQuAD 2.0.
     """
     for example in examples:
-        try:
-            for answer in _field(example.qa, "answers", "", list):
-                _field(answer, "text", "", str)
-        except InputError:
+        answers = (example.qa or {}).get("answers")
+        if not question_rows.are_answers(answers):
             return example
     return None
 

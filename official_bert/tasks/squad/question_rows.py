@@ -107,10 +107,16 @@ def _decode(row: Row, value: Any) -> list[dict[str, Any]]:
         ):
             pairs = zip(texts, starts, strict=True)
             answers = [{"text": t, "answer_start": s} for t, s in pairs]
-    if not isinstance(answers, list) or not all(map(_has_text, answers)):
+    if not are_answers(answers):
         raise row.error("answers", _MUST_BE_ANSWERS, value)
     return answers
 
 
-def _has_text(answer: Any) -> bool:
+def are_answers(value: Any) -> bool:
+    """Whether a value is a list of answers as in SQuAD; texts may be empty."""
+    return isinstance(value, list) and all(map(has_text, value))
+
+
+def has_text(answer: Any) -> bool:
+    """Whether an answer is an object with a text."""
     return isinstance(answer, dict) and isinstance(answer.get("text"), str)
