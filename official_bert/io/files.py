@@ -309,7 +309,7 @@ def replace(source: str, target: str) -> None:
 
 def move(source: str, target: str) -> None:
     """Moves a file, also to another file system; `target` is replaced."""
-    with _write_errors(target):
+    with write_errors(target):
         if is_remote(source) != is_remote(target):
             remote = source if is_remote(source) else target
             # The remote back end also reads and writes local files.
@@ -357,7 +357,8 @@ def _link_target(path: str) -> str:
     return os.path.realpath(path) if os.path.islink(path) else path
 
 
-def _write_errors(path: str) -> contextlib.AbstractContextManager[None]:
+def write_errors(path: str) -> contextlib.AbstractContextManager[None]:
+    """Raises errors of writing a file as `InputError`: the disk is full."""
     return _input_errors(
         path,
         f"{path}: cannot be written",
@@ -394,7 +395,7 @@ def writing(path: str) -> Iterator[BinaryIO]:
     `path` is not a file.
     """
     with (
-        _write_errors(path),
+        write_errors(path),
         replacing(path) as temporary,
         _backend(path).open(temporary, "wb") as file,
     ):
@@ -433,7 +434,7 @@ def replacing_directory(path: str) -> Iterator[str]:
     new, old = temporary_name(path), temporary_name(path)
     make_directory(new)
     try:
-        with _write_errors(path):
+        with write_errors(path):
             yield new
             # A directory with files in it cannot be replaced in one step.
             if _look_up("isdir", path):

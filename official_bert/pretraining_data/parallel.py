@@ -18,7 +18,6 @@ the first output file.
 
 import array
 import contextlib
-import errno
 import itertools
 import os
 import random
@@ -28,7 +27,6 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from official_bert.errors import InputError
 from official_bert.io import files, progress
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import (
@@ -58,8 +56,6 @@ _SENTENCES_PER_WORK_ITEM = 2**12  # A sentence starts at most one pair.
 _INSTANCES_PER_BUCKET = 2**12  # Their records are in memory together.
 _PAIRS_IN_MEMORY = 2**18
 
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
 
 def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
     """Writes the instances of text files; see `generator.run`."""
@@ -87,13 +83,6 @@ def temporary_directory(path: str) -> Iterator[str]:
     files.make_directory(directory)
     try:
         yield directory
-    except OSError as error:
-        if error.errno not in _DISK_FULL:
-            raise
-        raise InputError(
-            f"{directory}: no room for temporary files: {error.strerror}. "
-            "The output files are unchanged. Free disk space and run again."
-        ) from error
     finally:
         files.remove_directory(directory)
 
@@ -236,7 +225,8 @@ def scatter(
         pairs = np.concatenate(portion)
         for number, rows in by_bucket(pairs, num_buckets):
             numbers.add(number)
-            with open(bucket_path(directory, number), "ab") as file:
+            path = bucket_path(directory, number)
+            with files.write_errors(path), open(path, "ab") as file:
                 file.write(pairs[rows].tobytes())
     return [bucket_path(directory, number) for number in sorted(numbers)]
 
