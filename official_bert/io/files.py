@@ -421,6 +421,17 @@ def write_texts(directory: str, texts: Mapping[str, str]) -> None:
 
 
 @contextlib.contextmanager
+def temporary_directory(path: str) -> Iterator[str]:
+    """Yields a new directory beside `path`, and removes it at the end."""
+    directory = temporary_name(path)
+    make_directory(directory)
+    try:
+        yield directory
+    finally:
+        remove_directory(directory)
+
+
+@contextlib.contextmanager
 def replacing_directory(path: str) -> Iterator[str]:
     """Yields a new directory that gets the name `path` when the block ends.
 
@@ -431,23 +442,19 @@ def replacing_directory(path: str) -> Iterator[str]:
     path = path.rstrip("/")
     if not is_remote(path) and os.path.islink(path):
         path = os.path.realpath(path)
-    new, old = temporary_name(path), temporary_name(path)
-    make_directory(new)
-    try:
-        with write_errors(path):
-            yield new
-            # A directory with files in it cannot be replaced in one step.
-            if _look_up("isdir", path):
-                replace(path, old)
-            try:
-                replace(new, path)
-            except BaseException:
-                if exists(old):
-                    replace(old, path)
-                raise
-        remove_directory(old)
-    finally:
-        remove_directory(new)
+    old = temporary_name(path)
+    with temporary_directory(path) as new, write_errors(path):
+        yield new
+        # A directory with files in it cannot be replaced in one step.
+        if _look_up("isdir", path):
+            replace(path, old)
+        try:
+            replace(new, path)
+        except BaseException:
+            if exists(old):
+                replace(old, path)
+            raise
+    remove_directory(old)
 
 
 def data_directory() -> str:

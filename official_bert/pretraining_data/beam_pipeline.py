@@ -66,7 +66,7 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
     pipeline = _make_pipeline(options)
     outputs = options.output_files()
     first = _absolute(outputs[0])
-    with parallel.temporary_directory(first) as directory:
+    with files.temporary_directory(first) as directory:
         model_files = options.model_files
         tokenizer_files.write(
             directory, model_files.vocab, model_files.settings

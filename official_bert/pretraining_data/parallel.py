@@ -17,7 +17,6 @@ the first output file.
 """
 
 import array
-import contextlib
 import itertools
 import os
 import random
@@ -65,7 +64,7 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
     if files.is_remote(output_file):
         name = os.path.basename(output_file)
         output_file = os.path.join(tempfile.gettempdir(), name)
-    with temporary_directory(output_file) as directory:
+    with files.temporary_directory(output_file) as directory:
         job = Job(options, directory)
         job.check_vocabulary()
         with Workers(options.num_workers, job) as workers:
@@ -74,17 +73,6 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
             paths = scatter(pairs, num_buckets(summary, options), directory)
             records = _encode_files(workers, paths)
             instance_records.write(records, job, summary)
-
-
-@contextlib.contextmanager
-def temporary_directory(path: str) -> Iterator[str]:
-    """Yields a new directory beside a file and removes it at the end."""
-    directory = files.temporary_name(path)
-    files.make_directory(directory)
-    try:
-        yield directory
-    finally:
-        files.remove_directory(directory)
 
 
 def store_corpus(workers: Workers, names: Sequence[str]) -> Summary:
