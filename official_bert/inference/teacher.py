@@ -71,7 +71,7 @@ class Teacher:
     files: tuple[str, ...]
     labels: tuple[str, ...] = ()
 
-    @functools.cached_property
+    @property
     def fingerprints(self) -> tuple[str, ...]:
         """What the answers depend on."""
         settings = self.labels, self.answers_schema(1)

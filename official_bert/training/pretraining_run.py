@@ -77,7 +77,7 @@ class PretrainingRun:
             return PretrainingObjective("lm", pair_task)
         return PretrainingObjective("masked_lm", pair_task, data.masking)
 
-    @functools.cached_property
+    @property
     def _eval_batches(self) -> tf.data.Dataset:
         """The batches of `eval_data`, with labels."""
         options = self.options
