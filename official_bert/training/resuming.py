@@ -132,7 +132,7 @@ def _require_same_task(options: TrainingOptions, task: dict[str, Any]) -> None:
         return
     trained = task_file.read(directory)
     names = ["kind", "task_type", "labels", "is_pair", POOLING_KEY]
-    names += ["do_lower_case", "pooling"]
+    names += ["do_lower_case", "pooling", "embedding_size"]
     if options.do_train:
         names.append("metric")  # Evaluations during training compare it.
     for name in names:

@@ -213,7 +213,7 @@ def extract(folder, **flags):
 
 
 def test_later_commands_know_that_the_run_is_an_embedding_model(
-    trained, converted, expected, tmp_path
+    folder, trained, converted, expected, tmp_path
 ):
     assert expected.shape == (3, 12)
     np.testing.assert_allclose(np.linalg.norm(expected, axis=1), 1, atol=1e-6)
@@ -225,6 +225,10 @@ def test_later_commands_know_that_the_run_is_an_embedding_model(
     assert extract(tmp_path, **flags, pooling="mean").shape == (3, 32)
     with pytest.raises(InputError, match="--layers=0 does not fit"):
         extract(tmp_path, **flags)
+    for size in (0, 8):
+        flags = {"do_eval": True, "train_file": None, "embedding_size": size}
+        with pytest.raises(InputError, match="trained with `embedding_size`"):
+            run(folder, trained, **flags)
     length = read_json(trained / "task.json")["max_seq_length"]
     assert Embedder.from_pretrained(converted).max_seq_length == length
 
