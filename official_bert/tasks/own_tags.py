@@ -25,7 +25,7 @@ from typing import Any
 
 from absl import logging
 
-from official_bert.errors import InputError, bullet_list, listed, quoted
+from official_bert.errors import InputError, bullet_list, quoted
 from official_bert.io import tables, tsv
 from official_bert.io.rows import Row, has_several
 from official_bert.tasks import conll, own_data
@@ -287,12 +287,12 @@ class OwnTags(own_data.OwnFiles, ConllData):
                 return words, tags
         if found and not needs_tags:
             return found[0], ""
+        cells = {name: row.cells[name] for name in row.columns}
         raise InputError(
             f"{row.where}: must have words with tags, or a text with spans, in "
-            "columns such as tokens and tags. Received: the columns "
-            f"{listed(row.columns)}. Set --text_column and, for training, "
-            "--label_column; in a table without a header, to the numbers of "
-            f"columns, from 0. {_ADVICE}"
+            f"columns such as tokens and tags. Received: {quoted(cells)}. Set "
+            "--text_column and, for training, --label_column; in a table "
+            f"without a header, to the numbers of columns, from 0. {_ADVICE}"
         )
 
     def _join_words(

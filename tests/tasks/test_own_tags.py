@@ -219,8 +219,8 @@ def with_spans(*spans):
         ("a.jsonl", LINE + EMPTY_WORD, "2: .*'' at position 1,"),
         ("a.jsonl", LINE + '{"tokens": ["a"], "tags": [""]}', "2: .*tag must"),
         ("a.jsonl", LINE.replace('"O"', "0"), "1: .*--label_file.*0"),
-        ("a.jsonl", '{"x": ["a"], "y": ["O"]}', "1: .*x, y.*--text_column"),
-        ("a.jsonl", '{"text": "a", "tokens": {}}', "1: .*text, tokens"),
+        ("a.jsonl", '{"x": ["a"], "y": ["O"]}', "1: .*'x': .*--text_column"),
+        ("a.jsonl", '{"text": "a", "tokens": {}}', "1: .*'tokens': {}"),
         *(
             ("a.jsonl", with_spans(span), "1: column 'spans' .*3 characters")
             for span in (
