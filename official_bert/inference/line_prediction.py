@@ -20,6 +20,7 @@ from official_bert.inference import engine_choice
 from official_bert.inference.masked_lm import FillMask, Scorer
 from official_bert.inference.predictor import Predictor
 from official_bert.io import files, json_files, progress, tables
+from official_bert.io.rows import label_cell
 from official_bert.options import Predict
 from official_bert.tasks.predict_inputs import Input
 from official_bert.tasks.task import Task
@@ -286,10 +287,8 @@ def _to_csv(
                 added["probability"] = round(max(value), 6)
             elif name == "n_best":  # Too much for a cell.
                 continue
-            elif isinstance(value, list | tuple):
-                added[f"predicted_{name}"] = ",".join(value)
             else:
-                added[f"predicted_{name}"] = value
+                added[f"predicted_{name}"] = label_cell(value)
         if repeated := sorted(added.keys() & cells.keys()):
             raise InputError(
                 f"The input already has the columns {listed(repeated)}. Rename "

@@ -249,6 +249,18 @@ def has_several(cell: Any) -> bool:
     return isinstance(cell, list | dict)
 
 
+def label_cell(label: Any) -> Any:
+    """Returns a label as a cell.
+
+    Several labels become "a,b" or, if one of them has a comma, a JSON list.
+    """
+    if not isinstance(label, list | tuple):
+        return label
+    if any("," in name for name in label):
+        return json.dumps(label, ensure_ascii=False)
+    return ",".join(label)
+
+
 def only_item(cell: Any) -> Any:
     """Returns the item of a list of one item, and other cells unchanged."""
     return cell[0] if isinstance(cell, list) and len(cell) == 1 else cell

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from official_bert.errors import InputError
 from official_bert.io import json_files, tables
+from official_bert.io.rows import label_cell
 from official_bert.options import FinetuningOptions
 from official_bert.runs import file_names
 from official_bert.sources import task_file
@@ -125,10 +126,6 @@ def shuffle_examples(examples: Examples) -> list[Any]:
 def predictions_table(
     ids: Iterable[Any], predictions: Iterable[Any], id_column: str = "id"
 ) -> str:
-    """Returns a TSV with a header, and an id and a prediction per line.
-
-    Several predicted labels are separated by commas.
-    """
-    cells = (",".join(p) if isinstance(p, list) else p for p in predictions)
-    rows = zip(ids, cells, strict=True)
+    """Returns a TSV with a header, and an id and a prediction per line."""
+    rows = zip(ids, map(label_cell, predictions), strict=True)
     return tables.to_tsv([(id_column, "prediction"), *rows])

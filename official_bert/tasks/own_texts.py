@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from absl import logging
 
 from official_bert.errors import InputError, listed
-from official_bert.io.rows import Row, to_number
+from official_bert.io.rows import Row, label_cell, to_number
 from official_bert.options import RunClassifier
 from official_bert.options.run_classifier import MAX_WEIGHT
 from official_bert.tasks import own_labels, text_checks
@@ -222,7 +222,7 @@ class OwnTexts(OwnLabels):
                 file, _, line = place.rpartition(":")
                 ids = [file or self.path(split), line]
             both = (example.label, answer.prediction)
-            labels = [",".join(names_of(label)) for label in both]
+            labels = map(label_cell, both)
             texts = example.texts[: len(names)]
             share = f"{getattr(answer, probability):.6f}"
             rows.append((*ids, *labels, share, *texts))

@@ -1,5 +1,6 @@
 """The user's own texts, and runs on them."""
 
+import csv
 import operator
 
 import numpy as np
@@ -115,6 +116,24 @@ def test_wrong_answers_are_listed_with_the_most_probable_first(
     assert found == errors.replace("{path}", path)
     found = tables.to_tsv(task.data.wrong_rows(wrong, "label_probability"))
     assert found == suspects.replace("{path}", path)
+
+
+def test_several_labels_with_commas_are_json_lists_in_tables(tmp_path):
+    rows = [{"text": "a", "label": ["jazz", "rock, pop"]}]
+    rows.append({"text": "b", "label": ["jazz"]})
+    write_json_lines(tmp_path / "train.jsonl", rows)
+    task = make(tmp_path, "jsonl", task_type="multilabel")
+    assert task.labels == ("jazz", "rock, pop")
+    answers = np.array([[0.2, 0.1], [0.9, 0.8]])
+    examples = sorted(task.data.training, key=lambda example: example.text_a)
+    wrong = [*task.wrong_answers(examples, answers)]
+    [_, *rows] = task.data.wrong_rows(wrong, "probability")
+    both = '["jazz", "rock, pop"]'
+    assert {row[2:4] for row in rows} == {("jazz", both), (both, "")}
+    files = task.prediction_files("test", examples, answers)
+    lines = files["test_predictions.tsv"].splitlines()
+    predicted = [cell for _, cell in csv.reader(lines, delimiter="\t")]
+    assert predicted == ["prediction", "", both]
 
 
 def test_unknown_task_name_or_single_label_is_an_error(tmp_path):
