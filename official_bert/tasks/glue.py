@@ -31,6 +31,10 @@ _ADVICE = (
     "data, use --train_file."
 )
 
+# Names of columns without texts. In copies of the data sets, such as those on
+# the Hugging Face Hub, columns have another order.
+_WITHOUT_TEXTS = ("id", "idx", "index", "label")
+
 # A text that pandas put in quotes, because it has quotes.
 _QUOTED = re.compile(r'"[^"]*(""[^"]*)+"')
 
@@ -133,8 +137,11 @@ def task_on(data: "GlueData") -> TextTask:
     )
 
 
-def _warn_unless_header(path: str) -> None:
-    """Warns if the first line, which is skipped, looks like data."""
+def _check_header(path: str, columns: Layout) -> None:
+    """Warns if the first line, which is skipped, looks like data.
+
+    Raises `InputError` if it names other columns where the texts should be.
+    """
     lines = itertools.islice(files.numbered_lines(path), 100)
     first, *others = [text.split("\t") for _, text in lines] or [[]]
     if not looks_like_header(first, others):
@@ -143,6 +150,13 @@ def _warn_unless_header(path: str) -> None:
             f"{quoted(first)}. Files of this task begin with a header, which "
             "the original implementation skips. Add a header"
         )
+    for column, name in enumerate(first):
+        is_text = column in (columns.text_a, columns.text_b)
+        if is_text and name.lower() in _WITHOUT_TEXTS:
+            raise InputError(
+                f"{path}:1: column {column}, counted from 0, must have texts. "
+                f"Received: {name!r}. {_ADVICE}"
+            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,7 +192,7 @@ class GlueData(DataSet):
         num_skipped = 0
         files.require(path, "The table")
         if columns.has_header:
-            _warn_unless_header(path)
+            _check_header(path, columns)
         for line, text in files.numbered_lines(path):
             if columns.has_header and line == 1:
                 continue

@@ -91,6 +91,22 @@ def test_skipped_line_that_looks_like_data_is_a_warning(tmp_path, caplog, name):
     assert f"{path}:1: this line is skipped" in record.getMessage()
 
 
+@pytest.mark.parametrize(
+    ("name", "header", "message"),
+    [
+        ("SST-2", "sentence\tlabel\tidx", "column 1, .*'label'"),
+        ("CoLA", "sentence\tidx", "column 1, .*'idx'"),
+        ("RTE", "sentence1\tsentence2\tlabel\tidx", "column 2, .*'label'"),
+        ("QNLI", "question\tsentence\tidx", "column 2, .*'idx'"),
+    ],
+)
+def test_other_order_of_columns_is_an_error(tmp_path, name, header, message):
+    row = "\t".join(["a b", "c d", "-1", "0"][-header.count("\t") - 1 :])
+    (tmp_path / "test.tsv").write_text(f"{header}\n{row}\n")
+    with pytest.raises(InputError, match=rf"test\.tsv:1: {message}"):
+        make(name, tmp_path).data.read("test")
+
+
 def test_quotes_that_pandas_writes_are_a_warning(tmp_path, caplog):
     path = tmp_path / "dev.tsv"
     text = '"He said ""no""."'
