@@ -79,6 +79,9 @@ def _warn_of_odd_cells(
         r"texts have escaped characters (\", \n, \u00e9 or &amp;)": (
             lambda e: any(map(_ESCAPED.search, e.texts))
         ),
+        "pairs have a text twice, as its own match or negative": lambda e: (
+            num_texts > 1 and _repeats_text(e)
+        ),
     }
     for problem, is_odd in checks.items():
         if guids := [e.guid for e in examples if is_odd(e)]:
@@ -93,6 +96,12 @@ def _is_missing(cell: str) -> bool:
     """Whether a cell is empty, or what programs write for an empty cell."""
     text = cell.strip()
     return text == "None" or text.lower() in _MISSING
+
+
+def _repeats_text(example: Any) -> bool:
+    """Whether a pair without a score has a text twice."""
+    keys = [*map(key_of, filter(None, example.texts))]
+    return example.label is None and len({*keys}) < len(keys)
 
 
 def _is_damaged(text: str) -> bool:

@@ -128,6 +128,25 @@ def test_pairs_of_the_training_data_are_a_warning(tmp_path, caplog):
     assert "dev.csv: 1 of 2 texts are also in the training data" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "lines"),
+    [
+        ("a.csv", "query,positive,negative\na,b,\nC d, c D,\ne,f,f\n", "3, 4"),
+        ("a.csv", "sentence1,sentence2,score\na,a,5\nb,c,1\n", None),
+        ("a.txt", "good\nbad\n", None),
+    ],
+)
+def test_texts_that_are_their_own_match_or_negative_are_a_warning(
+    tmp_path, caplog, name, text, lines
+):
+    make(tmp_path, (name, text), dev_share=0.0)
+    problem = (
+        f"pairs have a text twice, as its own match or negative: lines {lines}"
+    )
+    assert (problem in caplog.text) == (lines is not None)
+    assert ("have a text twice" in caplog.text) == (lines is not None)
+
+
 def test_files_may_have_different_columns(tmp_path):
     lines = "good cat\n\nbad dog\n"
     scored = "sentence1,sentence2,score\na,b,1.5\nc,d,3\n"
