@@ -23,6 +23,7 @@ _NOT_TEXT = {
     b"\x1f\x8b": "gzip data. Give the file a name that ends in .gz",
     b"BZh91AY&SY": "bzip2 data. Unpack it",
     b"\xfd7zXZ": "xz data. Unpack it",
+    b"\x28\xb5\x2f\xfd": "Zstandard data. Unpack it",
     b"%PDF-": "PDF. Extract the text",
     b"{\\rtf": "RTF. Save it as plain text in UTF-8",
     LFS_POINTER: "a pointer of Git LFS. Run `git lfs pull`",

@@ -92,6 +92,7 @@ LFS_POINTER = b"version https://git-lfs.github.com/spec/v1\nsize 12345\n"
         ("a.tar", ARCHIVE, r"tar:1: .* a tar archive\."),
         ("a.tar.gz", gzip.compress(ARCHIVE, mtime=0), r"gz:1: .* a tar"),
         ("a.txt", bz2.compress(b"one\n"), r"txt:1: .* bzip2 data\."),
+        ("a.zst", b"(\xb5/\xfd\x04X", r"zst:1: .* Zstandard data\."),
         ("a.txt", lzma.compress(b"one\n"), r"txt:1: .* xz data\."),
         ("a.pdf", b"%PDF-1.4\n%\xe2\xe3\n", r"pdf:1: .* PDF\."),
         ("a.txt", b"{\\rtf1\\ansi One.\\par\n}\n", r"txt:1: .* RTF\."),
