@@ -50,12 +50,17 @@ class Loaded(NamedTuple):
     initialized: list[str]
 
 
-def open_arrays(path: str, model_files: ModelFiles | None = None) -> Arrays:
+def open_arrays(
+    path: str,
+    model_files: ModelFiles | None = None,
+    has_masked_lm: bool = False,
+) -> Arrays:
     """Opens a model's weights, with the names and shapes of a TF1 checkpoint.
 
     `path` is a checkpoint prefix, or a directory in any format. `model_files`
     is the model if it was read before; its config may be in another directory.
-    Raises `InputError` if it is damaged, or not a BERT model.
+    Raises `InputError` if it is damaged, not a BERT model or, with
+    `has_masked_lm`, if the output weights are not the word embeddings.
     """
     if not files.list_directory(path):
         arrays = tf1_weights.open_prefix(path)
@@ -63,7 +68,8 @@ def open_arrays(path: str, model_files: ModelFiles | None = None) -> Arrays:
             return arrays  # A TF1 checkpoint is read without its config.
     source = model_files.source if model_files else formats.find(path, path)
     config = model_files.config if model_files else source.read_config()
-    return source.format.weights.open_arrays(path, config).to_tf1(config)
+    arrays = source.format.weights.open_arrays(path, config)
+    return arrays.to_tf1(config, has_masked_lm)
 
 
 def read(
@@ -173,7 +179,8 @@ def _assign(
     may_skip: str = "",
 ) -> Loaded:
     """Assigns all variables from one checkpoint; arguments as in `load`."""
-    checkpoint = open_arrays(path, model_files)
+    has_masked_lm = any(n.startswith(heads.MASKED_LM) for n in variables)
+    checkpoint = open_arrays(path, model_files, has_masked_lm)
     if model_files and f"{heads.EMBEDDING_LAYER}/kernel" in variables:
         checkpoint = _with_dense(checkpoint, model_files.embedding)
     stored = checkpoint.shapes

@@ -97,17 +97,19 @@ class Arrays:
         array = self.names.transpose(name, self.read(stored))
         return np.ascontiguousarray(array.reshape(shape))
 
-    def to_tf1(self, config: BertConfig) -> "Arrays":
+    def to_tf1(self, config: BertConfig, has_masked_lm: bool) -> "Arrays":
         """Returns the arrays with the names and shapes of a TF1 checkpoint.
 
         Arrays without a counterpart, or with a wrong shape, are unchanged.
-        Raises `InputError` if two arrays of the same weight differ.
+        Raises `InputError` if two arrays of the same weight differ; if not
+        `has_masked_lm`, output weights of the masked LM may do so.
         """
         expected = self.weight_shapes(config)
         stored: dict[str, str] = {}
         for stored_name, name in self.tf1_names(expected).items():
             first = stored.setdefault(name or stored_name, stored_name)
-            if first != stored_name:
+            is_used = has_masked_lm or weights.POOLER in (name or "")
+            if first != stored_name and is_used:
                 _require_equal(self, first, stored_name)
         shapes = {name: self.shapes[stored[name]] for name in stored}
         for name, shape in expected.items():

@@ -27,7 +27,7 @@ from support.conversions import (
 from support.processes import python_with, run_offline
 from support.run_outputs import read_json
 
-from official_bert import PretrainingModel
+from official_bert import Bert, PretrainingModel
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.sources import weights
@@ -264,12 +264,13 @@ def test_unknown_or_repeated_array_is_an_error_unless_skipped(
         assert f"Left out: {name}." in capsys.readouterr().out
 
 
-def test_untied_output_weights_are_an_error_when_loaded(hf_model):
+def test_untied_output_weights_are_an_error_in_masked_lm(hf_model):
     path = hf_model / "model.safetensors"
     output = {"cls.predictions.decoder.weight": np.ones((24, 8), np.float32)}
     save_file({**load_file(path), **output}, path)
     with pytest.raises(InputError, match="Untied output weights"):
         PretrainingModel.from_pretrained(hf_model)
+    Bert.from_pretrained(hf_model)
 
 
 def test_missing_shard_is_named(hf_model):
