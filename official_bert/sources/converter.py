@@ -378,8 +378,11 @@ def _report(
     read = {name: model.arrays.shapes[name] for name in names}
     left_out = set(model.left_out)
     state = {n for n in left_out if re.search(tf1.OPTIMIZER_STATE, n)}
+    # A mean does not have the weights of the checkpoint that was opened.
+    is_mean = options.average_checkpoints
+    source = options.input if is_mean else model.arrays.where
     lines = [
-        _table(model.arrays.where, read, options.output, written),
+        _table(source, read, options.output, written),
         f"Head: {model.head.name}. Read back: {len(written)} arrays, largest "
         "difference 0.",
     ]

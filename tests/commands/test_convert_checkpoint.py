@@ -1,4 +1,5 @@
 import json
+import re
 
 import numpy as np
 import pytest
@@ -62,7 +63,7 @@ def test_optimizer_state_is_stripped(tmp_path, capsys):
     assert_equal_files(tmp_path / "a", output, "vocab.txt", "bert_config.json")
 
 
-def test_average_is_the_mean_of_the_newest_checkpoints(tmp_path):
+def test_average_is_the_mean_of_the_newest_checkpoints(tmp_path, capsys):
     run = tmp_path / "run"
     arrays = finetuned(run)
     (run / "bert_model.ckpt.index").unlink()
@@ -77,6 +78,7 @@ def test_average_is_the_mean_of_the_newest_checkpoints(tmp_path):
     means = {n: (saved[1][n].astype(float) + saved[2][n]) / 2 for n in arrays}
     assert_arrays(output, {n: a.astype(np.float32) for n, a in means.items()})
     assert_equal_files(run, output, "vocab.txt", "bert_config.json")
+    assert re.search(f"input .*  {run}\n", capsys.readouterr().out)
     assert answers(output) != answers(run)
     # The model of step 0 is not trained.
     message = r"3 checkpoints of trained steps\. Received: model\.ckpt-20, "
