@@ -193,7 +193,10 @@ class Predictor:
                 f"{quoted(df)}. Call the predictor with a list."
             )
         columns: dict[str, list[Any]] = {}
-        for answer in self.stream(frames.rows_of(df, "df")):
+        rows = frames.rows_of(df, "df")
+        # Without rows, an answer to any other row has the new columns.
+        any_row = dict.fromkeys(map(str, df.columns), "a")
+        for answer in self.stream(rows or [any_row]):
             for name in answer.keys() & {"label", "choice"}:
                 scores = answer.pop("probabilities")
                 answer["probability"] = scores[answer[name]]
@@ -204,7 +207,7 @@ class Predictor:
                     f"`df` has the columns {listed(taken)} already. Rename "
                     'them, or pass a prefix, such as prefix="predicted_".'
                 )
-        return frames.with_columns(df, columns) if columns else df
+        return frames.with_columns(df, columns)
 
     def _is_row(self, items: Any) -> bool:
         """Whether items are a row of a DataFrame.

@@ -84,7 +84,11 @@ def to_json(cell: Any) -> Any:
 
 
 def with_columns(frame: Any, columns: Mapping[str, list[Any]]) -> Any:
-    """Returns a copy of a data frame with more columns."""
+    """Returns a copy of a data frame with more columns.
+
+    These have the types of all values, but only as many rows as the frame.
+    """
+    size = len(frame)
     if hasattr(frame, "hstack"):
-        return frame.hstack(type(frame)(columns))
-    return frame.assign(**columns)
+        return frame.hstack(type(frame)(columns)[:size])
+    return frame.assign(**{name: x[:size] for name, x in columns.items()})

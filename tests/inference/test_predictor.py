@@ -123,7 +123,11 @@ def test_frame_adds_the_label_and_its_probability(predictor, kind, caplog):
     ]
     assert caplog.text.count("Empty texts: items[2].") == 3
     assert [*df.columns] == ["n", "text"]
-    assert predictor.frame(kind({"text": []})).columns == ["text"]
+    empty = predictor.frame(kind({"n": [], "text": []}))
+    assert [*empty.columns] == ["n", "text", "label", "probability"]
+    assert rows_of(empty, "df") == []
+    if kind is polars.DataFrame:
+        assert empty["label"].dtype == polars.String
     with pytest.raises(InputError, match=r'a column, such as df\["text"\]'):
         predictor(df)
     with pytest.raises(InputError, match=r"has the columns label, prob"):
