@@ -24,6 +24,9 @@ class PandasFrame:
     def __getitem__(self, name):
         return PandasColumn(dict(enumerate(self._columns[name])))
 
+    def __len__(self):
+        return max(map(len, self._columns.values()), default=0)
+
     def itertuples(self, index, name):
         assert (index, name) == (False, None)
         return zip(*self._columns.values(), strict=True)
