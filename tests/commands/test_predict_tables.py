@@ -319,7 +319,7 @@ def test_tagger_reads_tables_of_words_or_texts(tagger, ask, name, caplog):
     ("name", "table", "message"),
     [
         ("a.csv", "word\ngood\ncat\n", "sentence_id; .* 2 words in 1 sent"),
-        ("a.csv", "review\ngood cat\n", r"review\. Set --text_column and"),
+        ("a.csv", "review\ngood cat\n", r"'good cat'}\. Set --text_column and"),
         (
             "a.jsonl",
             '{"sent_id": 1, "word": "cat"}',
