@@ -53,9 +53,8 @@ def main(options: BuildVocab) -> None:
 def count_words(options: BuildVocab) -> Counter[str]:
     """Counts the words of all input files."""
     names = files.expand(options.input_file)
-    tables.warn_of_lines(names)
-    sample = "".join(tables.first_lines(names))
-    warn_of_removed_signs(sample, options.settings)
+    sample = tables.warn_of_lines(names)
+    warn_of_removed_signs("".join(sample), options.settings)
     lines = progress.read_lines(names, "Reading")
     words = learning.count_words(lines, options.settings)
     if not words:

@@ -194,9 +194,9 @@ class Predictor:
             )
         columns: dict[str, list[Any]] = {}
         rows = frames.rows_of(df, "df")
-        # Without rows, an answer to any other row has the new columns.
-        any_row = dict.fromkeys(map(str, df.columns), "a")
-        for answer in self.stream(rows or [any_row]):
+        # A frame without rows gets the columns of the answer to this row.
+        placeholder = dict.fromkeys(map(str, df.columns), "a")
+        for answer in self.stream(rows or [placeholder]):
             for name in answer.keys() & {"label", "choice"}:
                 scores = answer.pop("probabilities")
                 answer["probability"] = scores[answer[name]]

@@ -86,7 +86,7 @@ def to_json(cell: Any) -> Any:
 def with_columns(frame: Any, columns: Mapping[str, list[Any]]) -> Any:
     """Returns a copy of a data frame with more columns.
 
-    These have the types of all values, but only as many rows as the frame.
+    Values beyond the rows of the frame only determine the type of a column.
     """
     size = len(frame)
     if hasattr(frame, "hstack"):

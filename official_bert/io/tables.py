@@ -74,8 +74,11 @@ def first_lines(paths: Sequence[str]) -> list[str]:
     ]
 
 
-def warn_of_lines(paths: Sequence[str]) -> None:
-    """Warns if lines of text are read from files of another format."""
+def warn_of_lines(paths: Sequence[str]) -> list[str]:
+    """Warns if lines of text are read from files of another format.
+
+    Returns the lines that were checked, those of `first_lines`.
+    """
     for path in filter(format_of, paths):
         logging.warning(
             f"{path} is not read as a table: each line, including a header, is "
@@ -89,6 +92,7 @@ def warn_of_lines(paths: Sequence[str]) -> None:
             "{, like HTML, XML or JSON, which is read as text, too. Extract "
             "the text before"
         )
+    return lines
 
 
 def read(
