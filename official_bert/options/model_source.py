@@ -87,6 +87,8 @@ class NamedModel(flags.Options, heading="Model"):
         """Fills in the files and the casing of a model."""
         found = pretrained.find(model, self.vocab_file)
         casing = "uncased" if found.do_lower_case else "cased"
+        if found.strip_accents == "false":
+            casing += ", with accents"
         logging.info(f"--model={model}: {found.init_checkpoint}, {casing}")
         implied = {
             field.name: getattr(found, field.name)
@@ -184,8 +186,9 @@ class ModelOptions(TokenizerOptions, NamedModel, heading="Model", common=False):
             found = pretrained.run_files(
                 self.model_dir, self.do_lower_case, self.vocab_file
             )
-            values = {n: getattr(self, n) for n in TokenizerOptions.fields()}
-            return dataclasses.replace(found, **values)
+            names = filter(self.is_set, TokenizerOptions.fields())
+            given = {name: getattr(self, name) for name in names}
+            return dataclasses.replace(found, **given)
         return super().model_files
 
     def input_files(self) -> list[str]:

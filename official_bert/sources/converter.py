@@ -285,10 +285,11 @@ def _complete(
                 options.do_lower_case, options.input
             )
         elif settings.do_lower_case is None:
-            lower = pretrained.looks_uncased(description.vocab)
-            name = "uncased" if lower else "cased"
+            guess = pretrained.guess_casing(description.vocab)
+            name = "uncased" if guess.is_uncased else "cased"
             logging.info(f"The vocabulary looks {name}.")
-            settings = settings.with_flags(lower)
+            known = {n: v for n, v in vars(settings).items() if v is not None}
+            settings = dataclasses.replace(guess, **known)
     task = description.task
     if task and settings.do_lower_case is not None:
         task = {**task, "do_lower_case": settings.do_lower_case}

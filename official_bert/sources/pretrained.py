@@ -194,8 +194,8 @@ def find(
         own_vocab = checkpoint_paths.beside(directory, VOCAB) or ""
         folder = os.path.dirname(config_file)
         settings = tf1_files.read_settings(folder)
-        lower = _is_uncased(folder, own_vocab or vocab_file or "", settings)
-        found = ModelFiles(config_file, own_vocab, checkpoint, lower)
+        casing = _casing(folder, own_vocab or vocab_file or "", settings)
+        found = ModelFiles(config_file, own_vocab, checkpoint, **casing)
     else:
         found = _translated(source, checkpoint, vocab_file or "", model)
     if checkpoint == directory:  # So that it is not read again.
@@ -221,9 +221,9 @@ def _translated(
         text = tokenizer_files.config_text(vocab, settings)
         vocab_cache = _cache({VOCAB: vocab, tokenizer_files.CONFIG: text})
         own_vocab = os.path.join(vocab_cache, VOCAB)
-    lower = _is_uncased(directory, own_vocab or vocab_file, settings)
+    casing = _casing(directory, own_vocab or vocab_file, settings)
     config_file = os.path.join(config_cache, CONFIG)
-    found = ModelFiles(config_file, own_vocab, checkpoint, lower)
+    found = ModelFiles(config_file, own_vocab, checkpoint, **casing)
     if vocab is not None:  # So that it is not read again.
         vars(found).update(vocab=vocab, vocab_source=model)
     return found
@@ -263,14 +263,15 @@ def run_files(
     not store it, fits the vocabulary. `vocab_file` replaces the run's.
     """
     vocab_file = vocab_file or os.path.join(directory, VOCAB)
+    casing: dict[str, Any] = {"do_lower_case": do_lower_case}
     if do_lower_case is None:
         settings = tf1_files.read_settings(directory)
-        do_lower_case = _is_uncased(directory, vocab_file, settings)
+        casing = _casing(directory, vocab_file, settings)
     return ModelFiles(
         os.path.join(directory, CONFIG),
         vocab_file,
         checkpoint_paths.find(directory),
-        do_lower_case,
+        **casing,
     )
 
 
@@ -287,50 +288,67 @@ def download_weights(model: str | os.PathLike[str], checkpoint: str) -> None:
         download(model, commit=os.path.basename(directory))
 
 
-def _is_uncased(
+def _casing(
     directory: str, vocab_file: str, settings: TokenizerSettings
-) -> bool:
-    """Whether text is lower-cased, according to files, name or vocabulary."""
+) -> dict[str, Any]:
+    """Returns the casing in files, name or vocabulary, as in `ModelFiles`."""
+    lower = settings.do_lower_case
     if task_file.is_in(directory):
-        lower = task_file.read(directory).get("do_lower_case")
-        if lower is not None:
-            return bool(lower)
-    if settings.do_lower_case is not None:
-        return settings.do_lower_case
-    if row := released().get(os.path.basename(directory)):
-        return row["casing"] == "uncased"
-    has_vocab = files.exists(vocab_file)
-    return not has_vocab or looks_uncased(files.read_text(vocab_file))
+        in_task = task_file.read(directory).get("do_lower_case")
+        lower = lower if in_task is None else bool(in_task)
+    row = released().get(os.path.basename(directory))
+    if lower is None and row:
+        lower = row["casing"] == "uncased"
+    if lower is not None or not files.exists(vocab_file):
+        return {"do_lower_case": lower is not False}
+    guess = guess_casing(files.read_text(vocab_file))
+    casing: dict[str, Any] = {"do_lower_case": guess.do_lower_case}
+    if guess.strip_accents is False:
+        casing["strip_accents"] = "false"
+    return casing
 
 
 def warn_of_casing(model_files: ModelFiles) -> None:
     """Warns if a vocabulary seems to have the other casing."""
     vocab, settings = model_files.vocab, model_files.settings
-    with_accents = TokenizerSettings(do_lower_case=True, strip_accents=False)
-    uncased = UNCASED if settings.strip_accents is not False else with_accents
-    # Vocabularies of scripts without capitals, such as Arabic, fit both.
-    has_case = re.search(r"^[a-z]{2}", vocab, re.MULTILINE)
-    if looks_uncased(vocab, uncased) == settings.is_uncased or not has_case:
-        return
-    problem = "uncased, but the text is not lower-cased. Omit --nodo_lower_case"
-    if settings.is_uncased:
+    guess = guess_casing(vocab)
+    problem = ""
+    if settings.is_uncased and not guess.is_uncased:
         problem = "cased, but the text is lower-cased. Add --nodo_lower_case"
-        if looks_uncased(vocab, with_accents):
-            problem = (
-                "uncased and has accents, but they are removed from the text. "
-                "Add --strip_accents=false"
-            )
-    logging.warning(f"{model_files.vocab_source} looks {problem}")
+    elif guess.is_uncased and not settings.is_uncased:
+        problem = "uncased, but the text is not lower-cased. Omit "
+        problem += "--nodo_lower_case"
+    elif settings.strips_accents and guess.strip_accents is False:
+        problem = (
+            "uncased and has accents, but they are removed from the text. "
+            "Add --strip_accents=false"
+        )
+    # Vocabularies of scripts without capitals, such as Arabic, fit both.
+    if problem and re.search(r"^[a-z]{2}", vocab, re.MULTILINE):
+        logging.warning(f"{model_files.vocab_source} looks {problem}")
 
 
-def looks_uncased(vocab: str, uncased: TokenizerSettings = UNCASED) -> bool:
-    """Whether the settings of uncased text change at most 1% of the tokens.
+def guess_casing(vocab: str) -> TokenizerSettings:
+    """Returns the settings that change at most 1% of the tokens.
 
-    Special tokens such as [CLS] do not count.
+    Special tokens such as [CLS] do not count. Whether text is lower-cased
+    depends only on tokens with letters that have a case.
     """
     tokens = [token for token in vocab.split() if token[0] != "["]
-    cased = [t for t in tokens if normalize(t, uncased) != normalize(t, CASED)]
-    return len(cased) <= len(tokens) / 100
+    if _keep(UNCASED, tokens):
+        return UNCASED
+    with_case = [token for token in tokens if token != token.swapcase()]
+    with_accents = dataclasses.replace(UNCASED, strip_accents=False)
+    if with_case and _keep(with_accents, with_case):
+        return with_accents
+    return CASED
+
+
+def _keep(uncased: TokenizerSettings, tokens: Sequence[str]) -> bool:
+    changed = [
+        t for t in tokens if normalize(t, uncased) != normalize(t, CASED)
+    ]
+    return len(changed) <= len(tokens) / 100
 
 
 def _cache(texts: Mapping[str, str]) -> str:

@@ -465,6 +465,19 @@ def test_casing_is_guessed_from_the_vocabulary(tmp_path, shared_data):
         assert (out / "vocab.txt").read_bytes() == vocab.read_bytes()
 
 
+def test_accents_of_an_uncased_vocabulary_are_kept(tmp_path):
+    released(tmp_path / "a", "encoder")
+    path = tmp_path / "a" / "vocab.txt"
+    *tokens, _ = path.read_text("utf-8").split()
+    path.write_text("\n".join([*tokens, "münchen"]), "utf-8")
+    for flag, is_stripped in ((None, False), ("true", True)):
+        flags = {"strip_accents": flag} if flag else {}
+        out = to_hf(tmp_path / "a", name=f"strip-{flag}", **flags)
+        written = read_json(out / "tokenizer_config.json")
+        assert written["do_lower_case"] is True
+        assert written["strip_accents"] is is_stripped
+
+
 def test_casing_is_kept_by_every_conversion(tmp_path):
     released(tmp_path / "a", "encoder")  # Its vocabulary looks uncased.
     back = to_tf1(to_hf(tmp_path / "a", do_lower_case=False))

@@ -194,6 +194,37 @@ def test_casing_follows_files_then_name_then_vocabulary(directory, models):
     assert not pretrained.find(remote).do_lower_case
 
 
+@pytest.mark.parametrize(
+    ("vocab", "expected"),
+    [
+        ("über straße", ["über", "[UNK]", "[UNK]"]),  # Uncased, with accents.
+        ("uber strasse", ["uber", "[UNK]", "[UNK]"]),
+        ("Über straße", ["Über", "[UNK]", "[UNK]"]),
+        ("में der A", ["[UNK]", "में", "A"]),  # Few tokens have a case.
+        (" में" * 200 + " der", ["[UNK]", "में", "[UNK]"]),
+    ],
+)
+def test_accents_are_removed_unless_the_vocabulary_has_them(
+    models, vocab, expected
+):
+    shutil.copytree(models["tf1"], "model")
+    tokens = ["[UNK]", "[CLS]", "[SEP]", *vocab.split()]
+    pathlib.Path("model/vocab.txt").write_text("\n".join(tokens))
+    line = "--input_file=model/vocab.txt --output_file=b --model=model"
+    line += " --max_seq_length=6 --layers=-1"
+    files = command_lines.parse(ExtractFeatures, line).model_files
+    for tokenizer in (
+        files.tokenizer,
+        pretrained.run_files("model").tokenizer,
+        Tokenizer.from_pretrained("model"),
+    ):
+        assert tokenizer.tokenize("Über में A") == expected
+    stripped = command_lines.parse(
+        ExtractFeatures, f"{line} --strip_accents=true"
+    )
+    assert "में" not in stripped.model_files.tokenizer.tokenize("में")
+
+
 def test_vocabulary_is_read_from_tokenizer_json(models):
     shutil.copytree(models["huggingface"], "model")
     os.remove("model/vocab.txt")
