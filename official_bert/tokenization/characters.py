@@ -55,11 +55,12 @@ def has_sign(char: str) -> bool:
     """Whether `char` has a mark without which words become other words.
 
     These are vowel signs and other marks of scripts such as Devanagari, Thai,
-    Arabic and kana, but not the accents of Latin, Greek and Cyrillic letters.
+    Arabic and kana, but not the accents of Latin, Greek and Cyrillic letters,
+    except for the horn and the hook, which only Vietnamese has.
     """
     for part in filter(is_nonspacing_mark, unicodedata.normalize("NFD", char)):
         name = unicodedata.name(part, "COMBINING")
         is_accent = name.startswith(("COMBINING", "VARIATION SELECTOR"))
-        if not is_accent or "KATAKANA" in name:
+        if not is_accent or "KATAKANA" in name or part in "\u0309\u031b":
             return True
     return False

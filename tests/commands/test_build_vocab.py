@@ -95,6 +95,8 @@ def test_words_that_are_too_long_give_a_warning(directory, caplog):
         ("ที่", "66.7%"),
         ("أهلا", "25.0%"),
         ("がき", "50.0%"),
+        ("người, ở", "37.5%"),
+        ("ngu\u031bo\u031b\u0300i", "25.0%"),
         ("Größe: où, ё, ᾠδή, ệ, e\u0301, 한국, 北京, ❤\ufe0f, Ελλάδα", None),
         ("ที่ " + "plain text " * 100, None),
     ],
