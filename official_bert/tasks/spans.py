@@ -68,4 +68,6 @@ def _span(row: Row, column: str, value: Any, text: str) -> tuple[int, int, str]:
         'have spans such as [0, 3, "PER"]: start, end (exclusive) and type. '
         f"Positions count the {len(text)} characters of the text"
     )
+    if max(text, default="") > "\uffff":
+        must += " (in JavaScript, an emoji counts as two)"
     raise row.error(column, must, value)

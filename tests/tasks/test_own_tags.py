@@ -165,10 +165,12 @@ def test_every_format_gives_the_same_sentences(tmp_path, monkeypatch, name):
             tasks.get(*detection.detect_omitted(options(tmp_path, name)))
 
 
-def test_name_of_the_task_chooses_between_columns_of_tags(tmp_path):
+def test_name_of_the_task_chooses_between_columns_of_tags(tmp_path, caplog):
+    caplog.set_level("INFO", logger="absl")
     row = {"words": ["a", "b"], "ner": ["O", "B-X"], "pos_tags": ["DT", "NN"]}
     text = json_lines(row, row)
     assert read(tmp_path, "a.jsonl", text).labels == ("B-X", "O")
+    assert "a.jsonl: --text_column=words --label_column=ner" in caplog.text
     task = read(tmp_path, "a.jsonl", text, task_name="pos")
     assert task.labels == ("DT", "NN")
 
@@ -228,6 +230,16 @@ def with_spans(*spans):
                 *([0, 1.5, "X"], {"start": 0}),
                 {"start": 0, "end": 1, "label": "X", "text": "d"},
                 {"start": 0, "end": 1, "labels": ["X", "Y"]},
+            )
+        ),
+        *(
+            ("a.jsonl", with_spans([0, 4, "X"]).replace("Ada", text), message)
+            for text, message in (
+                (
+                    "\U0001f600a",
+                    r"1: .*the 2 characters .*\(in JavaScript.*two\)",
+                ),
+                ("\u4eac", r"1: .*the 1 characters of the text\. "),
             )
         ),
         ("a.csv", CSV + ",,O\n", "5: .*'' at position 0"),
