@@ -132,7 +132,7 @@ def _with_dense(arrays: Arrays, settings: EmbeddingSettings | None) -> Arrays:
     return dataclasses.replace(
         arrays,
         shapes={**arrays.shapes, **{n: x.shape for n, x in dense.items()}},
-        read=lambda name: dense[name] if name in dense else arrays.read(name),
+        read_stored=lambda n: dense[n] if n in dense else arrays.read(n),
     )
 
 

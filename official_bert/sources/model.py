@@ -69,10 +69,21 @@ class Arrays:
 
     where: str  # The file or directory of the arrays, for messages.
     shapes: Mapping[str, Shape]
-    read: Callable[[str], np.ndarray]
+    read_stored: Callable[[str], np.ndarray]
     names: Names  # How their format names the weights.
     # Stored name -> name by the rules of `names`, if they differ.
     aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def read(self, name: str) -> np.ndarray:
+        """Returns an array; raises `InputError` for NaN and infinity."""
+        array = self.read_stored(name)
+        if not np.isfinite(array).all():
+            raise InputError(
+                f"{self.where}: {name} must have finite numbers. Received: NaN "
+                "or infinity. The weights are damaged, or their training "
+                "diverged: copy or train the model again."
+            )
+        return array
 
     def weight_shapes(self, config: BertConfig) -> Mapping[str, Shape]:
         """Returns {TF1 name: shape} of all weights that a model can have."""

@@ -63,6 +63,19 @@ def test_optimizer_state_is_stripped(tmp_path, capsys):
     assert_equal_files(tmp_path / "a", output, "vocab.txt", "bert_config.json")
 
 
+@pytest.mark.parametrize(
+    "flags", [{"to": "huggingface"}, {"to": "tf1", "strip_optimizer": True}]
+)
+def test_weights_that_are_not_finite_are_an_error(tmp_path, flags):
+    arrays = released(tmp_path / "a", "pretraining")
+    name = "bert/pooler/dense/kernel"
+    arrays[name][1, 2] = np.nan
+    tf1.write(str(tmp_path / "a" / "bert_model.ckpt"), arrays)
+    with pytest.raises(InputError, match=f"{name} must have finite numbers"):
+        convert(input=tmp_path / "a", output=tmp_path / "b", **flags)
+    assert not (tmp_path / "b").exists()
+
+
 def test_average_is_the_mean_of_the_newest_checkpoints(tmp_path, capsys):
     run = tmp_path / "run"
     arrays = finetuned(run)

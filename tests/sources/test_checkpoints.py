@@ -125,6 +125,18 @@ def test_texts_instead_of_numbers_are_an_error(tmp_path):
     tf1.verify(prefix)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_weights_that_are_not_finite_are_an_error_if_used(prefix, value):
+    kernel = ARRAYS["a/kernel"].copy()
+    kernel[1, 2] = value
+    tf1.write(prefix, {**ARRAYS, "b": kernel})
+    unused = f"^b$|{tf1.OPTIMIZER_STATE}"
+    loading.load(variables(), prefix, may_skip=unused)
+    tf1.write(prefix, {**ARRAYS, "a/kernel": kernel})
+    with pytest.raises(InputError, match=f"^{prefix}: a/kernel must .* finite"):
+        load(prefix)
+
+
 def test_missing_foreign_or_incomplete_checkpoint_is_an_error(tmp_path):
     (tmp_path / "x.index").write_text("hello")
     for name in ("nowhere", "x"):

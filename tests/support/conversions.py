@@ -95,7 +95,7 @@ def released(folder, head, num_classes=3, **config):
 def arrays_of(folder):
     """Returns all arrays of the checkpoint in a directory."""
     arrays = tf1_weights.open_arrays(str(folder))
-    return {name: arrays.read(name) for name in arrays.shapes}
+    return {name: arrays.read_stored(name) for name in arrays.shapes}
 
 
 def assert_arrays(folder, expected):
