@@ -20,10 +20,14 @@ from official_bert.tasks import engines
 from official_bert.tasks.documents import warn_of_truncation
 from official_bert.tasks.sentence_vectors import SentencePooling, normalize
 from official_bert.tokenization import Tokenizer, convert_to_unicode
+from official_bert.tokenization.vocab import warn_of_unknown
 
 # Limits of a chunk of lines, which are sorted by length to make batches.
 _CHUNK_LINES = 4096
 _CHUNK_BYTES = 2**27
+
+# A larger share of [UNK] gives a warning.
+_MAX_SHARE_UNKNOWN = 0.1
 
 
 class LineVectors(NamedTuple):
@@ -46,7 +50,7 @@ class FeatureExtractor:
         self.engine, self.tokenizer = engine_choice.load_embedder(
             options.model_files, self.settings, layers, options
         )
-        self.num_truncated = 0
+        self.num_truncated = self.num_tokens = self.num_unknown = 0
         self._pooling = None
         if options.embedding:
             size = self.config.hidden_size
@@ -70,6 +74,7 @@ class FeatureExtractor:
                 yield LineVectors(next(numbers), tokens, vectors.pop(0))
 
     def _chunks(self, lines: Iterable[str]) -> Iterator[list[Unpadded]]:
+        unknown = self.tokenizer.vocab["[UNK]"]
         num_layers = len(self.options.layer_indexes)
         vector_bytes = 4 * num_layers * self.config.hidden_size
         rows: list[Unpadded] = []
@@ -81,8 +86,11 @@ class FeatureExtractor:
             self.settings,
         ):
             rows.append(row)
+            ids = row["input_ids"]
             self.num_truncated += is_truncated
-            num_vectors += 1 if self._pooling else len(row["input_ids"])
+            self.num_tokens += len(ids)
+            self.num_unknown += ids.count(unknown)
+            num_vectors += 1 if self._pooling else len(ids)
             is_large = num_vectors * vector_bytes >= _CHUNK_BYTES
             if is_large or len(rows) == _CHUNK_LINES:
                 yield rows
@@ -163,6 +171,9 @@ def run(options: ExtractFeatures) -> None:
                 file.write(tfrecord_bytes(line, options.layer_indexes))
             else:
                 file.write(json_bytes(line, options.layer_indexes))
+    share_unknown = extractor.num_unknown / extractor.num_tokens
+    if share_unknown > _MAX_SHARE_UNKNOWN:
+        warn_of_unknown(f"{share_unknown:.1%} of the tokens")
     if extractor.num_truncated:
         positions = extractor.config.max_position_embeddings
         limit = extractor.settings.length(positions)

@@ -151,6 +151,19 @@ def test_truncated_lines_are_counted_in_a_warning(folder, caplog):
 
 
 @pytest.mark.slow
+def test_text_that_the_vocabulary_lacks_is_a_warning(folder, caplog):
+    for unknown, warning in (
+        (" chat", "20.0% of the tokens are [UNK]"),
+        ("", ""),
+    ):
+        caplog.clear()
+        (folder / "text.txt").write_text(f"good cat{unknown}\n")
+        run(folder, "out.jsonl")
+        assert ("[UNK]" in caplog.text) == bool(warning)
+        assert warning in caplog.text
+
+
+@pytest.mark.slow
 def test_pooled_vectors_are_equal_in_jsonl_and_npy(folder):
     changes = {"pooling": "mean", "layers": "0,-1", "normalize": True}
     lines = read_json_lines(run(folder, "out.jsonl", **changes))
