@@ -65,7 +65,8 @@ def warn_of_unknown(share: str, words: Collection[str] = ()) -> None:
     examples = f", most often {listed(words)}" if words else ""
     logging.warning(
         f"{share} are [UNK], words that the vocabulary lacks{examples}. Choose "
-        "a model or a vocabulary for the language of the text"
+        "a model or a vocabulary for the language of the text. If it has these "
+        "words, convert the text to its Unicode form, NFC or NFD"
     )
 
 
