@@ -41,8 +41,8 @@ _NO_WORD = re.compile(r"\d+[-.]\d+")
 WORD_LISTS = ("tokens", "words")
 WORD_COLUMNS = (*WORD_LISTS, "token", "word", "text")
 TAG_COLUMNS = (
-    *("tags", "tag", "ner_tags", "labels", "label", "entities", "spans"),
-    *("ner", "pos"),
+    *("tags", "tag", "ner_tags", "labels", "label", "entities", "ents"),
+    *("spans", "ner", "pos"),
 )
 
 # A longer sentence gives a warning.

@@ -100,6 +100,11 @@ FORMATS = {
         "entities",
         relations=[],
     ),
+    "spacy_doc.jsonl": spans(
+        lambda a, b, x: {"start": a, "end": b, "label": x},
+        "ents",
+        tokens=[{"id": 0, "start": 0, "end": 3}],
+    ),
     "prodigy.jsonl": prodigy(),
     "label_studio.jsonl": spans(
         lambda a, b, x: {"start": a, "end": b, "labels": [x]}, "label"
