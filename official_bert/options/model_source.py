@@ -86,8 +86,8 @@ class NamedModel(flags.Options, heading="Model"):
     def _fill_from_model(self, model: str) -> flags.Self:
         """Fills in the files and the casing of a model."""
         found = pretrained.find(model, self.vocab_file)
-        casing = "uncased" if found.do_lower_case else "cased"
-        if found.strip_accents == "false":
+        casing = "uncased" if found.settings.is_uncased else "cased"
+        if found.settings.is_uncased and not found.settings.strips_accents:
             casing += ", with accents"
         logging.info(f"--model={model}: {found.init_checkpoint}, {casing}")
         implied = {
