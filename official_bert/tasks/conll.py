@@ -101,12 +101,16 @@ class ConllData(DataSet):
         sentences = [*itertools.chain.from_iterable(files_read)]
         # In test data without tags, the last column may contain anything.
         unknown = tags_of(sentences) - set(self.labels)
-        if not (self.labels and unknown):
+        num_untagged = sum(sentence.tags is None for sentence in sentences)
+        if self.labels and unknown:
+            reason = (
+                f"the training data lacks the tags {listed(sorted(unknown))}"
+            )
+        elif 0 < num_untagged < len(sentences):
+            reason = f"{num_untagged} of {len(sentences)} sentences lack tags"
+        else:
             return sentences
-        logging.warning(
-            f"{listed(paths)} is not evaluated: the training data lacks the "
-            f"tags {listed(sorted(unknown))}"
-        )
+        logging.warning(f"{listed(paths)} is not evaluated: {reason}")
         return [dataclasses.replace(s, tags=None) for s in sentences]
 
     def training_labels(self) -> tuple[str, ...]:

@@ -391,6 +391,27 @@ def test_test_file_may_lack_known_tags_and_gets_a_file_of_predictions(
     assert task.metrics(examples, answers) == {}
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (LINE + '{"tokens": ["a"]}', "1 of 2 sentences lack tags"),
+        (LINE + '{"tokens": ["a"], "tags": [null]}', "1 of 2 sentences lack"),
+        (LINE.replace("B-X", "B-Y"), "the training data lacks the tags B-Y"),
+        ('{"tokens": ["a"]}', ""),
+        (LINE, ""),
+    ],
+)
+def test_test_file_that_is_not_evaluated_is_a_warning(
+    tmp_path, caplog, text, reason
+):
+    (tmp_path / "test.jsonl").write_text(text)
+    flags = {"test_file": str(tmp_path / "test.jsonl"), "do_predict": True}
+    examples = read(tmp_path, "a.jsonl", LINE, **flags).data.read("test")
+    assert ("is not evaluated" in caplog.text) == bool(reason)
+    assert reason in caplog.text
+    assert (examples[0].tags is None) == (text != LINE)
+
+
 @pytest.mark.parametrize("ending", ["txt", "jsonl"])
 def test_several_files_are_read_together(tmp_path, ending):
     names = [f"{letter}.{ending}" for letter in "ab"]
