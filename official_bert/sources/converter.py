@@ -91,7 +91,8 @@ def _averaged(model: Model, directory: str, count: int) -> Model:
     """Returns a model with the mean weights of a run's newest checkpoints.
 
     This makes the result depend less on the last steps (Vaswani et al., 2017,
-    section 6.1). Raises `InputError` if there are fewer than `count`.
+    section 6.1). Raises `InputError` if there are fewer than `count`, or their
+    weights have different shapes.
     """
     names = RunDirectory(directory).checkpoint_names()
     untrained = file_names.checkpoint(0)
@@ -108,6 +109,12 @@ def _averaged(model: Model, directory: str, count: int) -> Model:
     checkpoints = [
         tf1_weights.open_prefix(os.path.join(directory, name)) for name in names
     ]
+    for name in model.stored.values():
+        if len({c.shapes.get(name) for c in checkpoints}) > 1:
+            raise InputError(
+                f"{directory}: the checkpoints must be of the same model. "
+                f"Received: {name} is missing in one, or has another shape."
+            )
 
     def average(stored: str) -> np.ndarray:
         weights = np.stack([c.read(stored) for c in checkpoints])

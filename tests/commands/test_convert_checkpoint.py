@@ -97,6 +97,11 @@ def test_average_is_the_mean_of_the_newest_checkpoints(tmp_path, capsys):
     message = r"3 checkpoints of trained steps\. Received: model\.ckpt-20, "
     with pytest.raises(InputError, match=message):
         to_tf1(run, "c", average_checkpoints=3)
+    # A checkpoint of another run.
+    other = {**saved[1], "output_bias": np.zeros(7, np.float32)}
+    tf1.write(str(run / "model.ckpt-20"), other)
+    with pytest.raises(InputError, match="output_bias is missing in one"):
+        to_tf1(run, "c", average_checkpoints=2)
 
 
 @pytest.mark.slow
