@@ -231,4 +231,9 @@ def _is_wrapped(text: Corpus, job: Job) -> bool:
     token_of = job.tokenizer.inv_vocab
     ids = text.tokens(ends - 1, ends) % job.num_tokens
     last = [token_of[i][-1:] for i in ids.tolist()]
-    return 2 * sum(char.isalnum() or char == "," for char in last) > len(last)
+    # Sentences in Thai and Lao, which have this range, end without a full stop.
+    is_within = [
+        char == "," or (char.isalnum() and not "\u0e00" <= char <= "\u0eff")
+        for char in last
+    ]
+    return 2 * sum(is_within) > len(last)

@@ -185,6 +185,7 @@ LINE = {"split_sentences": True, "document_blank_lines": 1}
         ("A.\n" * 9, {"nsp": "none"}, None),
         ("A cat.\n\nA dog.\n\nA.\nB.\nC.\n", {}, "documents: 2 of 3 have only"),
         ("A\na,\na.\n\n" * 2, {}, "Most lines end within a sentence"),
+        ("ก a ก\nก\n\n" * 2, {}, None),  # Thai has no full stop.
         ((f"{'A ' * 101}.\n" * 2 + "\n") * 2, {}, "102 tokens on aver.*--spl"),
         ("A.\n" * 9 + "\n" + "A.\n" * 9, {}, None),
         ("A. The cat. The dog.\n", SPLIT, "per document.*_blank_lines: 0.*1"),
@@ -198,7 +199,7 @@ def test_unsuitable_documents_are_a_warning_with_advice(
     make, text, changes, message, num_workers
 ):
     flags = {"num_workers": num_workers, "max_seq_length": 9, **changes}
-    records = make(text, ["a", ".", ","], **flags)
+    records = make(text, ["a", ".", ",", "ก"], **flags)
     start = "Check the documents"
     warnings = [r for r in records if r.getMessage().startswith(start)]
     assert len(warnings) == (message is not None)
