@@ -123,8 +123,12 @@ class TrainingStep:
                 scaled = loss if scale is None else loss * scale
             gradients = tape.gradient(scaled, weights)
             # Sparse gradients, of TF Hub modules, can have several rows for one
-            # token, and Adam must square their sum.
-            gradients = [tf.convert_to_tensor(g) for g in gradients]
+            # token, and Adam must square their sum. Some weights of TF1 modules
+            # have none, such as those that only the signature `mlm` reads.
+            gradients = [
+                tf.zeros(w.shape) if g is None else tf.convert_to_tensor(g)
+                for w, g in zip(weights, gradients, strict=True)
+            ]
             return {"loss": loss, **losses}, gradients
 
         if self.num_micro_batches == 1:

@@ -150,7 +150,7 @@ def test_resumed_run_has_the_weights_of_an_uninterrupted_run(
 
 @pytest.mark.trains
 def test_third_party_module_is_trained_and_predicts(base, tmp_path, caplog):
-    path = hub_modules.write_old(tmp_path, tiny.VOCAB)
+    path = hub_modules.write_old(tmp_path, tiny.VOCAB, has_mlm=True)
     # task.json has the absolute path.
     flags = {"bert_hub_module_handle": os.path.relpath(path)}
     out = run(

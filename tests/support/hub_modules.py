@@ -103,8 +103,12 @@ def write_another(directory, vocab, size=8):
     return str(directory / "another")
 
 
-def write_old(directory, vocab, size=8):
-    """Writes a module in the TF1 Hub format; returns its directory."""
+def write_old(directory, vocab, size=8, has_mlm=False):
+    """Writes a module in the TF1 Hub format; returns its directory.
+
+    With `has_mlm`, it has a weight that `tokens` does not read, like those that
+    only the signature `mlm` of the original modules reads.
+    """
     v1 = tf.compat.v1
     vocab_file = write_vocab(directory, vocab)
     path = str(directory / "old")
@@ -123,6 +127,9 @@ def write_old(directory, vocab, size=8):
             initializer=_random(len(vocab), size),
             use_resource=True,
         )
+        if has_mlm:
+            bias = _random(2)
+            v1.get_variable("cls/bias", initializer=bias, use_resource=True)
         words = _embed(table, given["input_ids"], given["input_mask"])
         outputs = {
             "pooled_output": tf.reduce_sum(words, axis=1),
