@@ -67,15 +67,15 @@ class RunDirectory:
         return file_names.step_of("".join(self.checkpoint_names()[-1:]))
 
     def warn_if_unfinished(self) -> None:
-        """Warns if the training was stopped; also for the `best/` of a run."""
+        """Warns if training has not finished; also for the `best/` of a run."""
         run = RunDirectory(self.path.rstrip("/"))
         if os.path.basename(run.path) == file_names.BEST:
             run = RunDirectory(os.path.dirname(run.path) or ".")
         if run.is_unfinished:
             step, num_steps = run._last_step, run.record.num_train_steps
             logging.warning(
-                f"{run.path}: the training was stopped at step {step} of "
-                f"{num_steps}. To finish it, run its command again"
+                f"{run.path}: the training has reached step {step} of "
+                f"{num_steps}. If it was stopped, run its command again"
             )
 
     def has_held_out(self) -> bool:
