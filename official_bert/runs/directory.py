@@ -74,8 +74,9 @@ class RunDirectory:
         if run.is_unfinished:
             step, num_steps = run._last_step, run.record.num_train_steps
             logging.warning(
-                f"{run.path}: the training has reached step {step} of "
-                f"{num_steps}. If it was stopped, run its command again"
+                f"{run.path}: the training was stopped at step {step} of "
+                f"{num_steps}, or it is still running. To finish it, run its "
+                "command again"
             )
 
     def has_held_out(self) -> bool:

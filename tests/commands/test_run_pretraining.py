@@ -296,15 +296,16 @@ def test_use_of_an_unfinished_run_is_a_warning(copy, folder, caplog):
         tf1_weights.open_arrays(str(copy))
         shutil.copytree(copy, copy / "best", dirs_exist_ok=True)
         RunDirectory(f"{copy}/best").warn_if_unfinished()
-        return re.findall(r"out: the training has reached .*", caplog.text)
+        return re.findall(r"out: the training was stopped at .*", caplog.text)
 
     assert not warnings()
     shutil.rmtree(copy / "best")
     rewind(copy, 4)
     (copy / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-4"')
-    # It may also be running.
-    shown = "out: the training has reached step 4 of 8. If it was stopped, run"
-    assert warnings() == 4 * [f"{shown} its command again"]
+    shown = "out: the training was stopped at step 4 of 8, or it is still "
+    assert warnings() == 4 * [
+        f"{shown}running. To finish it, run its command again"
+    ]
 
 
 OF_EVALUATION = [
