@@ -316,8 +316,9 @@ def warn_of_casing(model_files: ModelFiles) -> None:
     if settings.is_uncased and not guess.is_uncased:
         problem = "cased, but the text is lower-cased. Add --nodo_lower_case"
     elif guess.is_uncased and not settings.is_uncased:
-        problem = "uncased, but the text is not lower-cased. Omit "
-        problem += "--nodo_lower_case"
+        problem = (
+            "uncased, but the text is not lower-cased. Omit --nodo_lower_case"
+        )
     elif settings.strips_accents and guess.strip_accents is False:
         problem = (
             "uncased and has accents, but they are removed from the text. "

@@ -17,7 +17,10 @@ from official_bert.inputs import tfrecords
 from official_bert.io import files, json_files, progress
 from official_bert.tasks.task import Features, Task
 from official_bert.tokenization import Tokenizer
-from official_bert.tokenization.vocab import warn_of_unknown
+from official_bert.tokenization.vocab import (
+    MAX_SHARE_UNKNOWN_IN_TASKS,
+    warn_of_unknown,
+)
 
 # The number of features that are encoded together.
 _FEATURES_PER_BLOCK = 256
@@ -88,7 +91,8 @@ def _check_tokens(
     indices = range(len(features.lengths))[:_FEATURES_PER_BLOCK]
     batch = features.batch(indices, max_seq_length, len(indices))
     ids = batch["input_ids"][batch["input_mask"] > 0]
-    if 10 * np.count_nonzero(ids == tokenizer.vocab["[UNK]"]) > ids.size:
+    num_unknown = np.count_nonzero(ids == tokenizer.vocab["[UNK]"])
+    if num_unknown > MAX_SHARE_UNKNOWN_IN_TASKS * ids.size:
         warn_of_unknown("More than a tenth of the first tokens")
 
 

@@ -56,7 +56,7 @@ def has_sign(char: str) -> bool:
 
     These are vowel signs and other marks of scripts such as Devanagari, Thai,
     Arabic and kana, but not the accents of Latin, Greek and Cyrillic letters,
-    except for the horn and the hook, which only Vietnamese has.
+    except for the horn and the hook above, which only Vietnamese uses.
     """
     for part in filter(is_nonspacing_mark, unicodedata.normalize("NFD", char)):
         name = unicodedata.name(part, "COMBINING")

@@ -22,8 +22,9 @@ REQUIRED_TOKENS = ("[UNK]", "[CLS]", "[SEP]")
 # Tokens that pre-training needs.
 SPECIAL_TOKENS = ("[PAD]", *REQUIRED_TOKENS, "[MASK]")
 
-# In pre-training, a larger share of [UNK] gives a warning.
+# Larger shares of [UNK] give a warning, in pre-training and in other commands.
 MAX_SHARE_UNKNOWN = 0.02
+MAX_SHARE_UNKNOWN_IN_TASKS = 0.1
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -65,8 +66,9 @@ def warn_of_unknown(share: str, words: Collection[str] = ()) -> None:
     examples = f", most often {listed(words)}" if words else ""
     logging.warning(
         f"{share} are [UNK], words that the vocabulary lacks{examples}. Choose "
-        "a model or a vocabulary for the language of the text. If it has these "
-        "words, convert the text to its Unicode form, NFC or NFD"
+        "a model or a vocabulary for the language of the text. If the "
+        "vocabulary has these words in another Unicode form, NFC or NFD, "
+        "convert the text to that form"
     )
 
 
