@@ -11,6 +11,7 @@ For 15 MB of Wikipedia (490 articles) this takes five seconds and prints:
   2,940,000 words (83,273 different), 1.060 tokens each, 0.00% unknown.
 """
 
+import itertools
 import os
 from collections import Counter
 
@@ -55,7 +56,7 @@ def count_words(options: BuildVocab) -> Counter[str]:
     names = files.expand(options.input_file)
     sample = tables.warn_of_lines(names)
     warn_of_removed_signs("".join(sample), options.settings)
-    lines = progress.read_lines(names, "Reading")
+    lines = itertools.chain.from_iterable(progress.read_files(names, "Reading"))
     words = learning.count_words(lines, options.settings)
     if not words:
         raise InputError(

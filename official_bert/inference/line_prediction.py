@@ -1,7 +1,6 @@
 """Predictions for lines of a file, as JSON lines or CSV (`predict.py`)."""
 
 import contextlib
-import functools
 import itertools
 import json
 import operator
@@ -169,12 +168,7 @@ def read_chunks(
     """
     is_stdin = options.input_file == "-"
     inputs = None if is_stdin else parser.read_inputs(options)
-    blocks: Iterable[Iterator[Input]]
-    if inputs is not None:
-        blocks = [inputs]
-    else:
-        decode = functools.partial(_decode_line, options.resolved_format)
-        blocks = (map(decode, lines) for lines in _line_blocks(options))
+    blocks = _line_blocks(options) if inputs is None else [inputs]
     with progress.bar(
         description="Predicting",
         unit=" lines" if inputs is None else " rows",
@@ -220,32 +214,30 @@ def _advice(options: Predict, value: Any) -> str:
     return ""
 
 
-def _line_blocks(options: Predict) -> Iterator[Iterator[tuple[str, str]]]:
-    """Yields FILE:LINE and line, in blocks that have arrived together.
-
-    Raises `InputError` if a file is not UTF-8; for standard input,
-    `_decode_line` raises it.
-    """
+def _line_blocks(options: Predict) -> Iterator[Iterator[Input]]:
+    """Yields the inputs on lines, in blocks that have arrived together."""
     path, numbers = options.input_file, itertools.count(1)
-    if path == "-":
-        for lines in _arrived_lines(sys.stdin.buffer):
-            yield _lines("<stdin>", lines, numbers)
-        return
+    blocks: Iterable[Iterable[str]]
     # As in tables, a carriage return within a text separates words.
-    read = functools.partial(files.read_lines, path)
-    if options.output_file:  # A progress bar counts the bytes.
-        read = functools.partial(progress.read_lines, [path], "Predicting")
-    yield _lines(path, read(carriage_return=" "), numbers)
+    if path == "-":
+        path, blocks = "<stdin>", _arrived_lines(sys.stdin.buffer)
+    elif options.output_file:  # A progress bar counts the bytes.
+        blocks = progress.read_files([path], "Predicting", carriage_return=" ")
+    else:
+        blocks = [files.read_lines(path, carriage_return=" ")]
+    file_format = options.resolved_format
+    for block in blocks:
+        yield _inputs(file_format, path, zip(block, numbers, strict=False))
 
 
-def _lines(
-    name: str, block: Iterable[str], numbers: Iterator[int]
-) -> Iterator[tuple[str, str]]:
-    """Yields FILE:LINE and line, except blank ones."""
-    for text, number in zip(block, numbers, strict=False):
+def _inputs(
+    file_format: str, name: str, numbered: Iterable[tuple[str, int]]
+) -> Iterator[Input]:
+    """Yields the inputs on lines that are not blank."""
+    for text, number in numbered:
         text = text.removeprefix("\ufeff")  # Joined files may have several.
         if text.strip():
-            yield f"{name}:{number}", text
+            yield _decode_line(file_format, f"{name}:{number}", text)
 
 
 def _arrived_lines(stream: BinaryIO) -> Iterator[list[str]]:
@@ -314,13 +306,11 @@ def _cell(value: Any) -> Any:
     return value if is_text else json.dumps(value, ensure_ascii=False)
 
 
-def _decode_line(file_format: str, numbered: tuple[str, str]) -> Input:
-    """Returns the JSON value of a line in the format text, tsv or jsonl.
+def _decode_line(file_format: str, where: str, line: str) -> Input:
+    """Returns the input on a line in the format text, tsv or jsonl.
 
-    `numbered` is FILE:LINE and the line. Raises `InputError` if the line is not
-    UTF-8 or not in the format.
+    Raises `InputError` if the line is not UTF-8 or not in the format.
     """
-    where, line = numbered
     value: Any = line
     try:
         line.encode("utf-8")

@@ -168,7 +168,7 @@ class Predictor:
             self.parse(item, f"items[{n}]")
             for n, item in enumerate(_plain_items(items, "items"))
         )
-        checked = warn_of_empty_texts(examples, lambda example: example)
+        checked = warn_of_empty_texts(examples)
         while chunk := list(itertools.islice(checked, chunk_size)):
             yield from self.answer(chunk)
 

@@ -4,7 +4,7 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import tqdm
@@ -59,21 +59,16 @@ class _Stderr(io.TextIOBase):
         return len(text)
 
 
-def read_lines(
-    names: Sequence[str],
-    description: str,
-    convert: Callable[[Iterator[str]], Iterator[str]] = iter,
-    **others: Any,
-) -> Iterator[str]:
-    """Yields the lines of several text files, with a progress bar of bytes.
+def read_files(
+    names: Sequence[str], description: str, **others: Any
+) -> Iterator[Iterator[str]]:
+    """Yields the lines of each text file, with a progress bar of all bytes.
 
-    `convert` changes the lines of each file. `others` are arguments of
-    `files.read_lines`.
+    `others` are arguments of `files.read_lines`.
     """
     total = sum(map(files.size, names))
     with bar(
         description=description, total=total, unit="B", unit_scale=True
     ) as bytes_bar:
         for name in names:
-            lines = files.read_lines(name, bytes_bar.update, **others)
-            yield from convert(lines)
+            yield files.read_lines(name, bytes_bar.update, **others)

@@ -61,8 +61,9 @@ _DOCUMENTS_PER_RANGE = 128
 _PLAN, _COUNTS = "plan.json", "counts.json"
 
 
-def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
+def run(job: Job, names: Sequence[str]) -> None:
     """Writes the instances of text files; see `generator.run`."""
+    options = job.options
     pipeline = _make_pipeline(options)
     outputs = options.output_files()
     first = _absolute(outputs[0])
@@ -73,7 +74,6 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
         )
         vocab_copy = os.path.join(directory, file_names.VOCAB)
         job = Job(options, directory, vocab_copy)
-        job.check_vocabulary()
         with pipeline:
             _build(pipeline, job, [_absolute(name) for name in names])
         # Without text, or without records, these files do not exist.

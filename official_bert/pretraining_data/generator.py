@@ -55,29 +55,30 @@ def run(options: CreatePretrainingData) -> None:
         files.make_directory(os.path.dirname(name) or ".")
     names = files.expand(options.input_file)
     logging.info(f"Reading {listed(names)}")
-    tables.warn_of_lines(names)
+    sample = tables.warn_of_lines(names)
+    job = Job(options)
+    job.check_vocabulary()
+    sentences.check_sample(sample, job)
     # SIGTERM, for example from a scheduler, cleans up like Ctrl-C.
     with signals.temporary_handler(_exit, signal.SIGTERM):
         if options.runner:
             # Beam takes long to import and is an optional dependency.
             from official_bert.pretraining_data import beam_pipeline
 
-            beam_pipeline.run(options, names)
+            beam_pipeline.run(job, names)
         elif options.num_workers:
-            parallel.run(options, names)
+            parallel.run(job, names)
         else:
-            _run_serially(options, names)
+            _run_serially(job, names)
 
 
 def _exit(number: int, frame: object) -> NoReturn:
     sys.exit(128 + number)  # The exit status that a shell reports.
 
 
-def _run_serially(options: CreatePretrainingData, names: Sequence[str]) -> None:
-    job = Job(options)
-    job.check_vocabulary()
+def _run_serially(job: Job, names: Sequence[str]) -> None:
     text, summary = read_corpus(job, names)
-    rng = random.Random(options.random_seed)
+    rng = random.Random(job.options.random_seed)
     instances = create_instances(text, job, rng)
     with_bar = progress.bar(
         instances, description="Writing records", unit=" instances"

@@ -17,6 +17,7 @@ the first output file.
 """
 
 import array
+import dataclasses
 import itertools
 import os
 import random
@@ -56,8 +57,9 @@ _INSTANCES_PER_BUCKET = 2**12  # Their records are in memory together.
 _PAIRS_IN_MEMORY = 2**18
 
 
-def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
+def run(job: Job, names: Sequence[str]) -> None:
     """Writes the instances of text files; see `generator.run`."""
+    options = job.options
     output_file = options.output_files()[0]
     # Temporary files are beside the first output file: a disk with room for the
     # records probably has room for the corpus.
@@ -65,8 +67,7 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
         name = os.path.basename(output_file)
         output_file = os.path.join(tempfile.gettempdir(), name)
     with files.temporary_directory(output_file) as directory:
-        job = Job(options, directory)
-        job.check_vocabulary()
+        job = dataclasses.replace(job, corpus_directory=directory)
         with Workers(options.num_workers, job) as workers:
             summary = store_corpus(workers, names)
             pairs = _make_all_pairs(workers)

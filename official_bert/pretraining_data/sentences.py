@@ -14,7 +14,7 @@ from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import corpus
 from official_bert.pretraining_data.corpus import Corpus
 from official_bert.pretraining_data.job import Job
-from official_bert.tokenization import characters
+from official_bert.tokenization import Tokenizer, characters
 from official_bert.tokenization.normalize import warn_of_removed_signs
 from official_bert.tokenization.vocab import MAX_SHARE_UNKNOWN, warn_of_unknown
 
@@ -45,14 +45,11 @@ def read_lines(
     Warns if a document continues in the next file.
     """
     last_lines: list[str] = []
-
-    def lines_with_last(lines: Iterator[str]) -> Iterator[str]:
+    for lines in progress.read_files(names, "Reading text"):
         line = ""
         for line in lines_of_file(lines, options):
             yield line
         last_lines.append(line)
-
-    yield from progress.read_lines(names, "Reading text", lines_with_last)
     if num_open := sum(bool(line.strip()) for line in last_lines[:-1]):
         logging.warning(
             f"{num_open} of {len(names)} files do not end with a blank line. "
@@ -152,7 +149,7 @@ def summarize(text: Corpus, job: Job) -> Summary:
 def report(summary: Summary, names: Sequence[str], job: Job) -> None:
     """Logs the size of the text; warns of unsuitable documents and tokens.
 
-    Raises `InputError` if there are no documents, or words are not separated.
+    Raises `InputError` if there are no documents.
     """
     options = job.options
     num_documents, num_single = summary.num_documents, summary.num_single
@@ -164,7 +161,9 @@ def report(summary: Summary, names: Sequence[str], job: Job) -> None:
         f"Read {num_documents} documents, {summary.num_sentences} sentences, "
         f"{summary.num_tokens} tokens"
     )
-    _check_tokens(summary, tables.first_lines(names), job)
+    if summary.share_unknown > MAX_SHARE_UNKNOWN:
+        words = _unknown_words(tables.first_lines(names), job.tokenizer)
+        warn_of_unknown(f"{summary.share_unknown:.1%} of the tokens", words)
     mean_length = summary.num_tokens / summary.num_sentences
     if num_documents == 1 and options.nsp == "next":
         problem = "there is only one document, so all segments B come from it"
@@ -193,20 +192,24 @@ def report(summary: Summary, names: Sequence[str], job: Job) -> None:
     logging.warning(f"Check the documents: {problem}. {advice}")
 
 
-def _check_tokens(summary: Summary, lines: list[str], job: Job) -> None:
-    """Warns if the tokenizer or the masking of words does not suit the text."""
-    options, tokenizer = job.options, job.tokenizer
-    text = "".join(lines)
-    warn_of_removed_signs(text, tokenizer.settings)
-    if summary.share_unknown > MAX_SHARE_UNKNOWN:
-        words = Counter(
-            word
-            for line in lines
-            for word in tokenizer.basic_tokenizer.tokenize(line)
-            if "[UNK]" in tokenizer.wordpiece_tokenizer.tokenize(word)
-        )
-        common = [word for word, _ in words.most_common(5)]
-        warn_of_unknown(f"{summary.share_unknown:.1%} of the tokens", common)
+def _unknown_words(lines: Iterable[str], tokenizer: Tokenizer) -> list[str]:
+    """Returns the most frequent words that are [UNK]."""
+    words = Counter(
+        word
+        for line in lines
+        for word in tokenizer.basic_tokenizer.tokenize(line)
+        if "[UNK]" in tokenizer.wordpiece_tokenizer.tokenize(word)
+    )
+    return [word for word, _ in words.most_common(5)]
+
+
+def check_sample(lines: Sequence[str], job: Job) -> None:
+    """Warns if the tokenizer or the masking of words does not suit the text.
+
+    Raises `InputError` if words are not separated.
+    """
+    options, text = job.options, "".join(lines)
+    warn_of_removed_signs(text, job.tokenizer.settings)
     is_chinese = map(characters.is_chinese, text)
     if not options.do_whole_word_mask or 10 * sum(is_chinese) <= len(text):
         return

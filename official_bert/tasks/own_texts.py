@@ -127,8 +127,8 @@ class OwnTexts(OwnLabels):
     def read(self, split: str) -> Sequence[TextExample]:
         if (part := self.read_part(split)) is not None:
             return part
-        read = self.examples(self.rows(split), split)
-        examples = [*warn_of_empty_texts(read, lambda example: example)]
+        examples = self.examples(self.rows(split), split)
+        examples = [*warn_of_empty_texts(examples)]
         if split == "test":
             expected = "numbers"
             if len(self.label_columns) > 1:

@@ -57,11 +57,11 @@ Texts = Sequence[TextExample]
 
 
 def warn_of_empty_texts(
-    items: Iterable[_Item], example_of: Callable[[_Item], Any]
+    items: Iterable[_Item], example_of: Callable[[_Item], Any] = lambda x: x
 ) -> Iterator[_Item]:
     """Yields items; warns at the end if texts or pairs are empty.
 
-    `example_of` returns the example in an item.
+    `example_of` returns the example in an item; by default, the item.
     """
     empty = list[str]()
     for item in items:
