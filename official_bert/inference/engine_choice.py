@@ -163,7 +163,9 @@ def _openvino(
     `load` returns the Keras model, to convert it, as in `trained_models`.
     Raises `InputError` if the choice does not fit the model.
     """
-    directory = _find_export(model_files, kind, choice, load)
+    directory = _find_export(model_files, kind, choice)
+    if choice.engine == "openvino" and not directory:
+        directory = _convert(model_files, kind, load)
     if directory:
         precision = choice.precision.replace("auto", "float32")
         logging.info(f"Engine: OpenVINO, {precision}: {directory}")
@@ -179,12 +181,12 @@ def _openvino(
 
 
 def _find_export(
-    model_files: ModelFiles,
-    kind: str,
-    choice: EngineOptions,
-    load: Callable[[], Any],
+    model_files: ModelFiles, kind: str, choice: EngineOptions
 ) -> str | None:
-    """Returns the directory of the model for OpenVINO; None for TensorFlow."""
+    """Returns the directory of a model for OpenVINO that exists, if any.
+
+    Returns None for TensorFlow. Raises `InputError` if the engine is missing.
+    """
     engine, checkpoint = choice.engine, model_files.init_checkpoint
     if RunDirectory(checkpoint).has(file_names.OPENVINO):
         if engine == "tensorflow":
@@ -200,32 +202,30 @@ def _find_export(
     require_package("openvino", "--engine=openvino")
     directory = checkpoint_paths.directory(checkpoint)
     kept = os.path.join(directory, file_names.CONVERTED, kind)
-    source = _describe_source(model_files, directory)
     path = os.path.join(kept, file_names.SOURCE)
-    if files.exists(path) and files.read_text(path) == source:
-        RunDirectory(directory).warn_if_unfinished()
-        return kept
-    if engine == "auto":
+    source = _describe_source(model_files)
+    if not files.exists(path) or files.read_text(path) != source:
         return None
-    return _convert(load, kind, source, kept if _can_keep(directory) else None)
+    RunDirectory(directory).warn_if_unfinished()
+    return kept
 
 
 def _convert(
-    load: Callable[[], Any], kind: str, source: str, kept: str | None
+    model_files: ModelFiles, kind: str, load: Callable[[], Any]
 ) -> str:
-    """Converts a model; returns `kept` or, for None, a temporary directory.
-
-    `source` describes the checkpoint.
-    """
-    if kept is None:
+    """Converts a model; returns its directory, which may be temporary."""
+    source = _describe_source(model_files)
+    directory = checkpoint_paths.directory(model_files.init_checkpoint)
+    kept = os.path.join(directory, file_names.CONVERTED, kind)
+    if _can_keep(directory):
+        logging.info(f"Converting the model; it is kept in {kept}")
+    else:
         kept = os.path.join(tempfile.mkdtemp(), kind)
         atexit.register(files.remove_directory, os.path.dirname(kept))
         logging.info(
             "Converting the model. To convert it only once, use "
             "convert_checkpoint.py --to=openvino"
         )
-    else:
-        logging.info(f"Converting the model; it is kept in {kept}")
     loaded = load()  # Before other imports of TensorFlow.
     from official_bert.export import engine_models
 
@@ -247,10 +247,12 @@ def _can_keep(directory: str) -> bool:
     return is_run and is_local and os.access(directory, os.W_OK)
 
 
-def _describe_source(model_files: ModelFiles, directory: str) -> str:
+def _describe_source(model_files: ModelFiles) -> str:
     """Returns a text that changes with the checkpoint and the model's files."""
+    checkpoint = model_files.init_checkpoint
+    directory = checkpoint_paths.directory(checkpoint)
     # "." for the newest checkpoint of a run, which a file names.
-    name = os.path.relpath(model_files.init_checkpoint, directory)
+    name = os.path.relpath(checkpoint, directory)
     newest = os.path.join(directory, file_names.CHECKPOINT_LIST)
     paths = filter(files.exists, (newest, *source_files(model_files)))
     lines = (name, repr(model_files.settings), *map(files.fingerprint, paths))

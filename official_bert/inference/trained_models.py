@@ -27,30 +27,19 @@ from official_bert.tasks.task import FinetunedModel, TransformersModel
 from official_bert.tokenization import Tokenizer
 
 
-def load_weights(
-    model: Any,
-    model_files: ModelFiles,
-    never_split: tuple[str, ...] = (),
-    *,
-    may_initialize: str,
-    may_skip: str,
-) -> tuple[Tokenizer, str]:
-    """Assigns the weights of a model; returns its tokenizer and their source.
+def _load_weights(model: Any, model_files: ModelFiles, **patterns: str) -> str:
+    """Assigns the weights of a model; returns their source.
 
     The source is the prefix of the checkpoint, or the directory of a model in
-    another format. The tokenizer keeps the tokens `never_split` whole. For the
-    other arguments see `sources.loading.load`. Raises `InputError` if the files
-    are damaged or do not fit each other.
+    another format. For `patterns` see `sources.loading.load`. Raises
+    `InputError` if the files are damaged or do not fit each other.
     """
-    tokenizer = model_files.tokenizer_for(model.config, never_split)
+    variables = tf1.by_name(model.trainable_variables)
+    checkpoint = model_files.init_checkpoint
     loaded = loading.load(
-        tf1.by_name(model.trainable_variables),
-        model_files.init_checkpoint,
-        model_files=model_files,
-        may_initialize=may_initialize,
-        may_skip=may_skip,
+        variables, checkpoint, model_files=model_files, **patterns
     )
-    return tokenizer, loaded.source
+    return loaded.source
 
 
 class LoadedBert(NamedTuple):
@@ -91,17 +80,17 @@ class LoadedBert(NamedTuple):
 def load_encoder(
     model_files: ModelFiles, never_split: tuple[str, ...] = ()
 ) -> LoadedBert:
-    """Loads BERT as `load_weights` does; ignores heads.
+    """Loads BERT; ignores heads. The tokenizer keeps `never_split` whole.
 
     A missing pooler is not an error.
     """
     with to_be_loaded():
         bert = Bert(model_files.config)
         bert.build()
-    tokenizer, source = load_weights(
+    tokenizer = model_files.tokenizer_for(bert.config, never_split)
+    source = _load_weights(
         bert,
         model_files,
-        never_split,
         may_initialize="^bert/pooler/",  # The pooler is not used.
         may_skip=tf1.NOT_BERT,
     )
@@ -113,15 +102,14 @@ def load_masked_lm(
 ) -> tuple[PretrainingModel, Tokenizer]:
     """Loads a pre-trained model, and a tokenizer that keeps [MASK] whole.
 
-    Raises `InputError` as `load_weights` does, or if the model has no masked-LM
-    head.
+    Raises `InputError` if files are damaged, or there is no masked-LM head.
     """
     with to_be_loaded():
         model = PretrainingModel(model_files.config)
-    tokenizer, _ = load_weights(
+    tokenizer = model_files.tokenizer_for(model.config, (MASK,))
+    _load_weights(
         model,
         model_files,
-        (MASK,),
         # Not used; models that were trained on masked LM alone lack them.
         may_initialize=heads.OF_PAIRS,
         may_skip=tf1.OPTIMIZER_STATE,
@@ -162,10 +150,10 @@ def load_finetuned(
             f"{task_file.path_in(directory)}: `max_seq_length` must not exceed "
             f"the model's {positions} positions. Received: {max_seq_length}."
         )
-    tokenizer, _ = load_weights(
+    tokenizer = model_files.tokenizer_for(model.config, kept)
+    _load_weights(
         model,
         model_files,
-        kept,
         may_initialize=may_initialize,
         may_skip=tf1.OPTIMIZER_STATE,
     )

@@ -55,20 +55,15 @@ def open_model(options: ConvertCheckpoint) -> Model:
     """
     arrays, description = loading.read(options.source, options.bert_config_file)
     model = match(arrays, description, head=options.head, skip=options.skip)
-    if description.task:
+    task = description.task
+    if task:
         message = "must be omitted: task.json names the head."
         options.require_unset(["head"], message)
-    description = _complete(description, options)
     if not any(map(heads.is_finetuned, model.stored)):
-        # Without its fine-tuned head, the model cannot do its task.
-        description = dataclasses.replace(description, task=None)
-    task = description.task or {}
-    if "calibration" in task and (
-        options.average_checkpoints or model_card.has_other_results(arrays)
-    ):
-        task = _without_calibration(task)
-        description = dataclasses.replace(description, task=task)
-    model = dataclasses.replace(model, description=description)
+        task = None  # Without its head, the model cannot do its task.
+    elif options.average_checkpoints or model_card.has_other_results(arrays):
+        task = task and _without_calibration(task)
+    model = _with_tokenizer(model.describe(task=task), options)
     if options.average_checkpoints:
         model = _averaged(model, options.input, options.average_checkpoints)
     model = _with_raw_targets(model)
@@ -80,10 +75,12 @@ def open_model(options: ConvertCheckpoint) -> Model:
 
 
 def _without_calibration(task: dict[str, Any]) -> dict[str, Any]:
-    """Returns the content of `task.json` without its calibration."""
-    logging.info(
-        "The calibration, if any, is left out: it was fitted to other weights"
-    )
+    """Returns the content of `task.json` without its calibration, if any."""
+    if "calibration" in task:
+        logging.info(
+            "The calibration, if any, is left out: it was fitted to other "
+            "weights"
+        )
     return {name: task[name] for name in task if name != "calibration"}
 
 
@@ -267,40 +264,43 @@ def _rounded(model: Model, dtype: str) -> Model:
     return dataclasses.replace(rounded, dtype=dtype)
 
 
-def _complete(
-    description: Description, options: ConvertCheckpoint
-) -> Description:
-    """Adds the values of flags, and checks the vocabulary."""
-    settings = description.settings.with_flags(
-        options.do_lower_case, options.strip_accents, options.never_split
-    )
+def _with_tokenizer(model: Model, options: ConvertCheckpoint) -> Model:
+    """Returns a model with the tokenizer of the flags; checks the vocabulary.
+
+    If nothing says whether the model is uncased, the vocabulary shows it.
+    """
+    vocab, settings = model.description.vocab, model.description.settings
     if options.vocab_file:
         vocab = files.read_text(options.vocab_file)
-        description = dataclasses.replace(description, vocab=vocab)
-    if description.vocab is None:
+    if vocab is None:
         logging.warning(
             f"{options.input} has no vocabulary, and neither will the "
             "converted model. Pass --vocab_file."
         )
-    else:
-        where = options.vocab_file or options.input
-        ids = {token: index for index, token in enumerate(description.tokens)}
-        description.config.require_vocabulary(ids, where)
-        settings.require_in(ids, where)
-        if options.do_lower_case is not None:
-            validate_case_matches_checkpoint(
-                options.do_lower_case, options.input
-            )
-        elif settings.do_lower_case is None:
-            guess = pretrained.guess_casing(description.vocab)
-            name = "uncased" if guess.is_uncased else "cased"
-            logging.info(f"The vocabulary looks {name}.")
-            known = {n: v for n, v in vars(settings).items() if v is not None}
-            settings = dataclasses.replace(guess, **known)
-    task = description.task
+    elif options.do_lower_case is not None:
+        validate_case_matches_checkpoint(options.do_lower_case, options.input)
+    elif settings.do_lower_case is None:
+        guess = pretrained.guess_casing(vocab)
+        name = "uncased" if guess.is_uncased else "cased"
+        logging.info(f"The vocabulary looks {name}.")
+        settings = dataclasses.replace(
+            settings,
+            do_lower_case=guess.do_lower_case,
+            strip_accents=guess.strip_accents,
+        )
+    settings = settings.with_flags(
+        options.do_lower_case, options.strip_accents, options.never_split
+    )
+    task = model.description.task
     if task and settings.do_lower_case is not None:
         task = {**task, "do_lower_case": settings.do_lower_case}
-    return dataclasses.replace(description, task=task, settings=settings)
+    model = model.describe(vocab=vocab, settings=settings, task=task)
+    if vocab is not None:
+        ids = {token: i for i, token in enumerate(model.description.tokens)}
+        where = options.vocab_file or options.input
+        model.description.config.require_vocabulary(ids, where)
+        settings.require_in(ids, where)
+    return model
 
 
 def convert(model: Model, options: ConvertCheckpoint) -> str:
