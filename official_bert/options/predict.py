@@ -20,7 +20,9 @@ class Predict(AnswerOptions, heading="Model"):
     copies_weights = False
 
     input_file: str = checks.file_option(
-        "Examples, one per line. -: standard input.", "-", heading="Data"
+        "Lines of text, JSON lines or a table. -: standard input.",
+        "-",
+        heading="Data",
     )
     input_format: str = flags.choice(
         "lines or text: one text per line. tsv: one or two texts, or a table. "
