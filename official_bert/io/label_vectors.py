@@ -59,7 +59,8 @@ def numbers_in(cell: Any) -> list[float] | None:
         items = cell.strip()[1:-1].replace(",", " ").split()
     elif not isinstance(cell, list) or all(isinstance(x, str) for x in cell):
         return None
-    found = [to_bit(x) if to_number(x) is None else to_number(x) for x in items]
+    pairs = zip(items, map(to_bit, items), strict=True)
+    found = [to_number(item) if bit is None else bit for item, bit in pairs]
     numbers = [float(number) for number in found if number is not None]
     return numbers if 0 < len(numbers) == len(found) else None
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from official_bert.hub import HubBert
 from official_bert.modeling.layers import StepContext
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.training.objectives import (
@@ -122,14 +123,8 @@ class TrainingStep:
                 loss = tf.add_n(list(losses.values()))
                 scaled = loss if scale is None else loss * scale
             gradients = tape.gradient(scaled, weights)
-            # Sparse gradients, of TF Hub modules, can have several rows for one
-            # token, and Adam must square their sum. Some weights of TF1 modules
-            # have none, such as those that only the signature `mlm` reads.
-            gradients = [
-                tf.zeros(w.shape) if g is None else tf.convert_to_tensor(g)
-                for w, g in zip(weights, gradients, strict=True)
-            ]
-            return {"loss": loss, **losses}, gradients
+            dense = map(self._dense_gradient, weights, gradients)
+            return {"loss": loss, **losses}, [*dense]
 
         if self.num_micro_batches == 1:
             return process_part(batch, dropout_seed)
@@ -152,6 +147,20 @@ class TrainingStep:
             initializer=zeros,
             parallel_iterations=1,
         )
+
+    def _dense_gradient(self, weight: Any, gradient: Any) -> Any:
+        """Returns a gradient as a Tensor.
+
+        Sparse gradients, of TF Hub modules, can have several rows for one
+        token, and Adam must square their sum. The loss may not depend on some
+        weights of modules, such as those that only the signature `mlm` reads:
+        their gradient is 0. In other models, this raises `ValueError`.
+        """
+        if gradient is not None:
+            return tf.convert_to_tensor(gradient)
+        if isinstance(getattr(self.model, "bert", None), HubBert):
+            return tf.zeros(weight.shape)
+        raise ValueError(f"The loss does not depend on {weight.path}.")
 
     def _numbered_parts(self, batch: Batch) -> tuple[Any, Batch]:
         """Returns the numbers of the micro-batches, and these, stacked."""

@@ -97,6 +97,16 @@ def test_recomputed_layers_run_twice_with_the_same_dropout_masks(batch):
     recorded.assert_all_close(found, expected, rtol=1e-5, atol=1e-7)
 
 
+def test_weight_that_no_loss_depends_on_is_an_error(batch):
+    model = make_model()
+    unused = keras.Variable([1.0], name="unused")
+    optimizer = AdamWeightDecay([unused], SCHEDULE)
+    step = TrainingStep(model, OBJECTIVE, optimizer, 0)
+    weights = OBJECTIVE.loss_weights(batch)
+    with pytest.raises(ValueError, match="does not depend on unused"):
+        step.gradients(batch, weights, tf.constant([3, 4]))
+
+
 @pytest.mark.slow
 def test_micro_batches_have_different_dropout_masks(batch):
     """With equal masks, two equal halves would give the gradient of one."""
