@@ -192,7 +192,7 @@ class FinetuningOptions(
         """
         directory, run = self.output_dir, self.run_directory
         path = run.file(file_names.TRAIN_OPTIONS)
-        command, recorded, *_ = run.record
+        command, recorded = run.record.command, {**run.record.options}
         has_task = task_file.is_in(directory)
         is_of_module = has_task and command == self.module_command
         if not recorded or not (is_of_module or command == self.command):

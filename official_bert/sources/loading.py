@@ -184,30 +184,25 @@ def _assign(
     if model_files and f"{heads.EMBEDDING_LAYER}/kernel" in variables:
         checkpoint = _with_dense(checkpoint, model_files.embedding)
     stored = checkpoint.shapes
-    missing = sorted(set(variables) - set(stored))
-    unused = sorted(set(stored) - set(variables))
-    other_shapes = [
-        name
-        for name, variable in sorted(variables.items())
-        if name in stored and stored[name] != tuple(variable.shape)
-    ]
-    initialized = [name for name in missing if _matches(may_initialize, name)]
-    initialized += [
-        name
-        for name in other_shapes
-        if _matches(may_initialize, name) and _matches(may_skip, name)
-    ]
-    lacking = [name for name in missing if name not in initialized]
-    problems = [
-        *(f"missing: {name}" for name in lacking),
-        *(f"unused: {name}" for name in unused if not _matches(may_skip, name)),
-        *(
-            f"wrong shape: {name} is {list(stored[name])} in the checkpoint "
-            f"and {list(variables[name].shape)} in the model"
-            for name in other_shapes
-            if name not in initialized
-        ),
-    ]
+    shapes = {name: tuple(x.shape) for name, x in variables.items()}
+    names = sorted(shapes.keys() | stored.keys())
+    differing = [n for n in names if shapes.get(n) != stored.get(n)]
+    problems: dict[str, str] = {}
+    for name in differing:
+        own, found = shapes.get(name), stored.get(name)
+        allowing = [may_initialize] * (own is not None)
+        allowing += [may_skip] * (found is not None)
+        if all(pattern and re.search(pattern, name) for pattern in allowing):
+            continue
+        problem = f"missing: {name}"
+        if own is None:
+            problem = f"unused: {name}"
+        elif found is not None:
+            problem = (
+                f"wrong shape: {name} is {[*found]} in the checkpoint and "
+                f"{[*own]} in the model"
+            )
+        problems[name] = problem
     if problems:
         hint = (
             "Usual causes: the bert_config.json of another model; a checkpoint "
@@ -217,19 +212,18 @@ def _assign(
             "names, and both together allow other shapes."
         )
         for pattern, cause in _IF_ONLY_MISSING.items():
-            expected = [n for n in lacking if re.search(pattern, n)]
-            if len(expected) == len(problems):
+            if all(n not in stored and re.search(pattern, n) for n in problems):
                 hint = cause
         raise InputError(
             f"{path}: the checkpoint does not fit the model:"
-            f"{bullet_list(problems)}\n{hint}"
+            f"{bullet_list(sorted(problems.values()))}\n{hint}"
         )
     # Read in the order of the file, because TensorFlow reads ahead.
-    names = sorted((set(variables) & set(stored)) - set(initialized))
-    arrays = {name: checkpoint.read(name) for name in names}
+    loaded = sorted(shapes.keys() - {*differing})
+    arrays = {name: checkpoint.read(name) for name in loaded}
     for name, array in arrays.items():
         variables[name].assign(array)
-    return Loaded(checkpoint.where, initialized)
+    return Loaded(checkpoint.where, [n for n in differing if n in shapes])
 
 
 def from_pretrained(
@@ -327,7 +321,3 @@ def load_newest(
     """
     assign = functools.partial(_assign, variables, model_files=None, **patterns)
     return checkpoints.first_undamaged(directory, assign, resumes=resumes)
-
-
-def _matches(pattern: str, name: str) -> bool:
-    return bool(pattern and re.search(pattern, name))

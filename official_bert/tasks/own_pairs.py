@@ -201,9 +201,7 @@ class OwnPairs(OwnTexts):
         options, examples = self.options, self.read_part(split)
         if examples is None:
             examples = self.examples(self.rows(split), split)
-            text_checks.warn_of_training_texts(
-                self, split, examples, self.training
-            )
+            text_checks.warn_of_training_texts(self, split, examples)
         mines = split == "train" and not (options.do_train or options.dev_file)
         if mines and files.exists(self.path("dev")):
             # For --mine_negatives. The training held out some of the pairs.

@@ -136,7 +136,7 @@ class OwnTexts(OwnLabels):
             elif self.labels:
                 expected = f"the labels {listed(self.labels)}"
             examples = self.check_test_labels(examples, expected)
-        text_checks.warn_of_training_texts(self, split, examples, self.training)
+        text_checks.warn_of_training_texts(self, split, examples)
         return examples
 
     def _example_maker(self, split: str) -> Callable[[Row], Any]:

@@ -230,7 +230,7 @@ def check_weights(data: OwnData, training: Sequence[Any]) -> None:
 
 
 def warn_of_training_texts(
-    data: OwnData, split: str, examples: Sequence[Any], training: Sequence[Any]
+    data: OwnData, split: str, examples: Sequence[Any]
 ) -> None:
     """Warns if labeled texts of a file are also in the training data.
 
@@ -250,7 +250,7 @@ def warn_of_training_texts(
     def key(example: Any) -> tuple[str, ...]:
         return tuple(map(key_of, example.texts[:2]))
 
-    trained = {*map(key, training)}
+    trained = {*map(key, data.training)}
     repeated = [
         example.guid
         for example in examples
