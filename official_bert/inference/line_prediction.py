@@ -31,6 +31,7 @@ _MAX_ON_PAGE = 500  # Examples on a page of explanations.
 Answerer = Predictor | FillMask | Scorer
 Item = tuple[Any, Any]  # An example, and how the output shows its input.
 Answered = tuple[Any, dict[str, Any]]  # How the input is shown; the answer.
+Chunks = Iterable[list[Answered]]
 
 
 def load(options: Predict) -> Answerer:
@@ -57,35 +58,18 @@ def run(options: Predict) -> None:
     early_chunks = _read_early(options)
     answerer = load(options)
     chunks = early_chunks or read_chunks(answerer, options)
-    separator, byte_order_mark = ",", ""
-    is_csv = options.resolved_format == "csv"
-    if options.writes_csv and is_csv and files.can_reread(options.input_file):
-        separator, byte_order_mark = tables.csv_style(options.input_file)
+    answered = _answer_chunks(answerer, chunks, options)
+    write = _to_lines
+    if options.writes_csv:
+        write = _to_csv
+    elif options.writes_page:
+        write = _to_page
+    num_written = 0
     with _open_output(options.output_file) as file:
-        file.write(byte_order_mark.encode("utf-8"))
-        num_written, columns, shown_on_page = 0, list[str](), list[Any]()
-        for answered in _answer_chunks(answerer, chunks, options):
-            if options.writes_csv:
-                text, columns = _to_csv(answered, separator, columns)
-            elif options.writes_page:
-                text = ""
-                shown_on_page += [answer for _, answer in answered]
-                _require_page_size(options, len(shown_on_page))
-            else:
-                objects = ({"input": s, **answer} for s, answer in answered)
-                text = json_files.to_lines(objects)
+        for text, number in write(answered, options):
             file.write(text.encode("utf-8"))
             file.flush()
-            num_written += len(answered)
-        if options.writes_page:
-            page = pages.render(
-                "explanations.html",
-                title="Explanations",
-                subtitle=options.model_dir or options.model,
-                method=options.explain,
-                answers=shown_on_page,
-            )
-            file.write(page.encode("utf-8"))
+            num_written += number
     if options.output_file:
         print(f"Wrote {num_written:,} predictions to {options.output_file}")
 
@@ -103,15 +87,6 @@ def _read_early(options: Predict) -> Iterator[list[Item]] | None:
     chunks = read_chunks(task.with_answer_options(options), options)
     first = [*itertools.islice(chunks, 1)]
     return itertools.chain(first, chunks)
-
-
-def _require_page_size(options: Predict, num_answers: int) -> None:
-    if num_answers > _MAX_ON_PAGE:
-        message = (
-            f"is a page, which can show at most {_MAX_ON_PAGE} examples. "
-            "Shorten the input, or write a .jsonl file."
-        )
-        raise options.error("output_file", message)
 
 
 def _answer_chunks(
@@ -257,47 +232,78 @@ def _decode(line: bytes) -> str:
     return text.rstrip("\r").replace("\r", " ")
 
 
-def _to_csv(
-    answered: list[tuple[dict[str, Any], dict[str, Any]]],
-    separator: str,
-    columns: list[str],
-) -> tuple[str, list[str]]:
-    """Returns CSV with the cells of each row, then its answer; and its columns.
+def _to_lines(chunks: Chunks, options: Predict) -> Iterator[tuple[str, int]]:
+    """Yields JSON lines, and their number, for each chunk."""
+    for answered in chunks:
+        objects = ({"input": shown, **answer} for shown, answer in answered)
+        yield json_files.to_lines(objects), len(answered)
 
-    Without columns, those of the first row are used and are its header.
-    """
-    rows = []
-    for cells, answer in answered:
-        added: dict[str, Any] = {}
-        for name, value in answer.items():
-            if isinstance(value, dict):  # The probabilities of labels.
-                added |= {
-                    f"probability_{label}": round(probability, 6)
-                    for label, probability in value.items()
-                }
-            elif name == "probabilities":  # Rows have different choices.
-                added["probability"] = round(max(value), 6)
-            elif name == "n_best":  # Too much for a cell.
-                continue
-            else:
-                added[f"predicted_{name}"] = label_cell(value)
-        if repeated := sorted(added.keys() & cells.keys()):
-            raise InputError(
-                f"The input already has the columns {listed(repeated)}. Rename "
-                "them, or write a .jsonl file."
+
+def _to_page(chunks: Chunks, options: Predict) -> Iterator[tuple[str, int]]:
+    """Yields a page of all explanations, and their number."""
+    answers = list[Any]()
+    for answered in chunks:
+        answers += [answer for _, answer in answered]
+        if len(answers) > _MAX_ON_PAGE:
+            message = (
+                f"is a page, which can show at most {_MAX_ON_PAGE} examples. "
+                "Shorten the input, or write a .jsonl file."
             )
-        shown = {name: _cell(value) for name, value in cells.items()}
-        rows.append(shown | added)
-    names = columns or list(rows[0])
-    if others := sorted({*itertools.chain.from_iterable(rows)} - {*names}):
+            raise options.error("output_file", message)
+    page = pages.render(
+        "explanations.html",
+        title="Explanations",
+        subtitle=options.model_dir or options.model,
+        method=options.explain,
+        answers=answers,
+    )
+    yield page, len(answers)
+
+
+def _to_csv(chunks: Chunks, options: Predict) -> Iterator[tuple[str, int]]:
+    """Yields CSV with the cells of each row, then its answer, and the numbers.
+
+    The columns are those of the first row.
+    """
+    separator, names = ",", list[str]()
+    is_csv = options.resolved_format == "csv"
+    if is_csv and files.can_reread(options.input_file):
+        separator, byte_order_mark = tables.csv_style(options.input_file)
+        yield byte_order_mark, 0
+    for answered in chunks:
+        rows = [_row(cells, answer) for cells, answer in answered]
+        header = [] if names else [[*rows[0]]]
+        names = names or [*rows[0]]
+        if others := sorted({*itertools.chain.from_iterable(rows)} - {*names}):
+            raise InputError(
+                "The first object of the input must have all keys, which are "
+                "the columns of the output. Received in a later one: "
+                f"{listed(others)}. Add them to the first one, or write a "
+                ".jsonl file."
+            )
+        lines = [[row.get(name) for name in names] for row in rows]
+        yield tables.to_csv([*header, *lines], separator), len(rows)
+
+
+def _row(cells: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+    """Returns {column: cell} of a row of the input and its answer."""
+    added: dict[str, Any] = {}
+    for name, value in answer.items():
+        if isinstance(value, dict):  # The probabilities of labels.
+            added |= {
+                f"probability_{label}": round(probability, 6)
+                for label, probability in value.items()
+            }
+        elif name == "probabilities":  # Rows have different choices.
+            added["probability"] = round(max(value), 6)
+        elif name != "n_best":  # Too much for a cell.
+            added[f"predicted_{name}"] = label_cell(value)
+    if repeated := sorted(added.keys() & cells.keys()):
         raise InputError(
-            "The first object of the input must have all keys, which are the "
-            f"columns of the output. Received in a later one: {listed(others)}."
-            " Add them to the first one, or write a .jsonl file."
+            f"The input already has the columns {listed(repeated)}. Rename "
+            "them, or write a .jsonl file."
         )
-    header = [] if columns else [names]
-    lines = [[row.get(name) for name in names] for row in rows]
-    return tables.to_csv([*header, *lines], separator), names
+    return {name: _cell(value) for name, value in cells.items()} | added
 
 
 def _cell(value: Any) -> Any:
