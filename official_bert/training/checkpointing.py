@@ -103,8 +103,7 @@ def resume(state: Mapping[str, Any], options: TrainingOptions) -> StartingPoint:
     loaded = loading.load_newest(
         state, options.output_dir, resumes=True, **patterns
     )
-    if not loaded:
-        return StartingPoint(0, options.seed, 0)
+    assert loaded  # `resuming.check` found a checkpoint.
     logging.info(f"Resuming from {loaded.source}")
     step = int(state["global_step"].numpy())
     # The original implementation's checkpoints have no resume file.

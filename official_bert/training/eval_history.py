@@ -24,6 +24,10 @@ class EvaluatedRun(Protocol):
     def main_metric(self) -> str:
         """The metric that decides which evaluation is the best."""
 
+    @property
+    def keeps_best(self) -> bool:
+        """Whether `best/` keeps the weights of the best evaluation."""
+
     def measure(self, step: int) -> dict[str, Any]:
         """Evaluates the weights after a step.
 
@@ -39,9 +43,8 @@ class EvalHistory:
     are dropped, because these will be evaluated again. `num_steps` is the last
     step.
 
-    After the best evaluation so far, `weights`, {name in a checkpoint:
-    variable} with `global_step`, are saved in `best/`. If they are None,
-    nothing is saved.
+    With `keeps_best`, `weights`, {name in a checkpoint: variable} with
+    `global_step`, are saved in `best/` after the best evaluation so far.
     """
 
     def __init__(
@@ -49,7 +52,7 @@ class EvalHistory:
         run: EvaluatedRun,
         first_step: int,
         num_steps: int,
-        weights: Mapping[str, Any] | None,
+        weights: Mapping[str, Any],
     ) -> None:
         self._every = run.options.eval_every
         self._run, self._num_steps, self._weights = run, num_steps, weights
@@ -85,7 +88,7 @@ class EvalHistory:
         )
         self._history.append(reporting.numbers(results))
         if self._run.options.is_chief:
-            if is_best and self._weights:
+            if is_best and self._run.keeps_best:
                 best = self._directory.best.path
                 files.make_directory(best)
                 arrays = {name: w.numpy() for name, w in self._weights.items()}

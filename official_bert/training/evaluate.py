@@ -57,9 +57,9 @@ def _calibrate(
 ) -> Calibrated:
     """Calibrates a model for own data on the evaluation data of its run.
 
-    Writes the calibration to `task.json`. Returns `_calibrated` instead for
-    benchmarks, for an unfinished run, and if the data or the length of the
-    inputs are not those of the run.
+    Writes the calibration to `task.json`. For benchmarks, for an unfinished
+    run, and if the data or the length of the inputs are not those of the run,
+    applies the stored one instead.
     """
     options, directory = run.options, run.options.output_dir
     stored = task_file.read(directory) if task_file.is_in(directory) else {}
@@ -69,7 +69,7 @@ def _calibrate(
     is_other |= bool(_variant(run))
     is_other |= not options.do_train and options.run_directory.is_unfinished
     if not options.train_file or is_other:
-        return _calibrated(run, examples, answers)
+        return _apply_calibration(run, examples, answers)
     result = run.task.calibrate(examples, answers, fits=True)
     calibrated = result.task.to_json()
     if options.is_chief and "calibration" in calibrated:
@@ -78,7 +78,7 @@ def _calibrate(
     return result
 
 
-def _calibrated(
+def _apply_calibration(
     run: "FinetuningRun", examples: Sequence[Any], answers: list[Any]
 ) -> Calibrated:
     """Applies the calibration in `task.json`, if any."""
@@ -145,7 +145,7 @@ def predict(run: "FinetuningRun") -> None:
         examples = run.examples[split]
         answers, _ = _run_model(run, "test", examples, split)
         metrics = _metrics(run, "test", examples, answers)
-        task, answers, calibrated = _calibrated(run, examples, answers)
+        task, answers, calibrated = _apply_calibration(run, examples, answers)
         metrics |= calibrated
         named = split + variant
         texts = task.prediction_files(named, examples, answers)

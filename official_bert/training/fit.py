@@ -34,10 +34,6 @@ class TrainingRun(EvaluatedRun, Protocol):
     def resumed(self) -> str | None:
         """The checkpoint that training resumes from, if any."""
 
-    @property
-    def keeps_best(self) -> bool:
-        """Whether `best/` keeps the weights of the best evaluation."""
-
     def load_initial(self) -> None:
         """Loads the weights of `init_checkpoint`, if it is set."""
 
@@ -100,9 +96,7 @@ def fit(run: TrainingRun) -> int:
     if options.overwrite_output_dir:
         options.run_directory.remove_model()
     best = {**trainer.weights, "global_step": trainer.optimizer.step}
-    history = EvalHistory(
-        run, start.step, num_steps, best if run.keeps_best else None
-    )
+    history = EvalHistory(run, start.step, num_steps, best)
     if _is_finished(run, start.step, num_steps, history):
         return start.step
     if options.is_chief:

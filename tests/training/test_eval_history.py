@@ -18,7 +18,10 @@ def make_history(directory, measure=None):
         is_chief=True,
     )
     run = types.SimpleNamespace(
-        options=options, measure=measure, main_metric="accuracy"
+        options=options,
+        measure=measure,
+        main_metric="accuracy",
+        keeps_best=True,
     )
     weights = {"a": tf.Variable(0.0), "global_step": tf.Variable(0)}
     return EvalHistory(run, first_step=0, num_steps=4, weights=weights)
