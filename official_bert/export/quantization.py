@@ -66,33 +66,24 @@ class Quantization(NamedTuple):
         metric = self.finetuned.task.main_metric
         print(f"\n{title:25}{'MB':>9}{'ms / text':>11}{metric:>10}")
 
-    def print_row(
-        self, name: str, size: int, engine: Engine, in_parallel: bool = True
-    ) -> float:
+    def print_row(self, name: str, size: int, engine: Engine) -> float:
         """Prints the row of a model of `size` bytes; returns its metric."""
-        answers, milliseconds = self.measure(engine, in_parallel)
+        answers, milliseconds = self.measure(engine)
         task = self.finetuned.task
         metric: float = task.metrics(self.examples, answers)[task.main_metric]
         numbers = f"{size / 1e6:9.1f}{milliseconds:11.2f}{metric:10.4f}"
         print(f"{name:25}{numbers}", flush=True)
         return metric
 
-    def measure(
-        self, engine: Engine, in_parallel: bool = True
-    ) -> tuple[list[Any], float]:
-        """Returns all answers, and the milliseconds per example.
-
-        `in_parallel` is an argument of `engines.run`.
-        """
+    def measure(self, engine: Engine) -> tuple[list[Any], float]:
+        """Returns all answers, and the milliseconds per example."""
         # The first pass also compiles the model for all lengths.
-        answers, _ = self._answer(engine, None, in_parallel)
-        seconds = min(
-            self._answer(engine, _NUM_TIMED, in_parallel)[1] for _ in range(3)
-        )
+        answers, _ = self._answer(engine, None)
+        seconds = min(self._answer(engine, _NUM_TIMED)[1] for _ in range(3))
         return answers, 1e3 * seconds / min(_NUM_TIMED, len(answers))
 
     def _answer(
-        self, engine: Engine, limit: int | None, in_parallel: bool
+        self, engine: Engine, limit: int | None
     ) -> tuple[list[Any], float]:
         """Returns the answers to the first examples, and the seconds."""
         task, _, tokenizer, length = self.finetuned
@@ -106,7 +97,6 @@ class Quantization(NamedTuple):
                 max_seq_length=length,
                 batch_size=BATCH_SIZE,
                 pad_to=task.pad_to,
-                in_parallel=in_parallel,
             )
             seconds += time.perf_counter() - start
             answers += task.answers(features, [row[0] for row in outputs])

@@ -1,6 +1,7 @@
 """The signature `ids` as a TensorFlow Lite (LiteRT) model."""
 
 import os
+import threading
 from typing import Any
 
 import numpy as np
@@ -37,8 +38,7 @@ def convert(
     quantization.print_header()
     models = {"float32": content, quantization.kind: quantized}
     for name, model in models.items():
-        engine = make_engine(model)
-        quantization.print_row(name, len(model), engine, in_parallel=False)
+        quantization.print_row(name, len(model), make_engine(model))
     return quantized
 
 
@@ -69,15 +69,16 @@ def _convert(
 
 
 def make_engine(content: bytes) -> Engine:
-    """Returns an engine for a model; only one thread may call it at a time."""
+    """Returns an engine for a model, which one thread uses at a time."""
     from ai_edge_litert.interpreter import Interpreter
 
     interpreter = Interpreter(model_content=content, num_threads=os.cpu_count())
     run = interpreter.get_signature_runner()
-    names = list(run.get_input_details())
+    names, lock = list(run.get_input_details()), threading.Lock()
 
     def compute(batch: dict[str, np.ndarray]) -> list[np.ndarray]:
-        return [run(**{name: batch[name] for name in names})["logits"]]
+        with lock:
+            return [run(**{name: batch[name] for name in names})["logits"]]
 
     return compute
 
