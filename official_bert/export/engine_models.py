@@ -40,7 +40,7 @@ from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.model import Description, Model
 from official_bert.sources.weights import POOLER
 from official_bert.tasks.engines import Engine, require_finite
-from official_bert.tasks.task import FinetunedModel
+from official_bert.tasks.task import FinetunedModel, Task
 from official_bert.tokenization import FullTokenizer
 
 Tensors = dict[str, Any]
@@ -68,9 +68,14 @@ def write_finetuned(
     scale of the targets. Quantization follows the comparison with TensorFlow.
     """
     require_exportable(finetuned)
-    _, model, tokenizer, _ = finetuned
-    description = _describe(model, tokenizer, finetuned.to_json())
-    return _write(model, description, directory, quantization=quantization)
+    task, model, tokenizer, _ = finetuned
+    values = finetuned.to_json()
+    for name in ("target_mean", "target_deviation"):
+        values.pop(name, None)
+    description = _describe(model, tokenizer, values)
+    return _write(
+        model, description, directory, task, quantization=quantization
+    )
 
 
 def write_pretrained(
@@ -102,6 +107,7 @@ def convert(model: Model, directory: str, to: str) -> str:
     where = model.arrays.where
     if description.vocab is None:
         raise InputError(f"{where} has no vocabulary. Pass --vocab_file.")
+    task = None
     with to_be_loaded():
         if description.task is not None:
             task = tasks.from_json(description.task)
@@ -121,7 +127,7 @@ def convert(model: Model, directory: str, to: str) -> str:
     for name, variable in variables.items():
         variable.assign(model.read(name))
     has_pooler = any(name.startswith(POOLER) for name in model.stored)
-    gap = _write(network, description, directory, has_pooler, to)
+    gap = _write(network, description, directory, task, has_pooler, to)
     num_values = sum(
         variable.shape.num_elements() for variable in variables.values()
     )
@@ -135,6 +141,7 @@ def _write(
     model: Any,
     description: Description,
     directory: str,
+    task: Task | None = None,
     has_pooler: bool = True,
     to: str = "openvino",
     quantization: Quantization | None = None,
@@ -145,17 +152,14 @@ def _write(
     Raises `InputError` if the directory cannot be written.
     """
     names, shape = [*TEXT_INPUTS], [None, None]
-    task, scale = description.task, None
-    if task is not None:
-        shape = [None for _ in tasks.from_json(task).head.ids_shape]
-        deviation = task.pop("target_deviation", 1.0)
-        scale = (deviation, task.pop("target_mean", 0.0))
+    if task:
+        shape = [None for _ in task.head.ids_shape]
     elif isinstance(model, PretrainingModel):
         names.append("masked_lm_positions")
     specs = [tf.TensorSpec(shape, tf.int32, name) for name in names]
     function = saved_model.signature(
         lambda *values: _outputs(
-            model, dict(zip(names, values, strict=True)), scale, has_pooler
+            model, dict(zip(names, values, strict=True)), task, has_pooler
         ),
         *specs,
     )
@@ -175,18 +179,11 @@ def _write(
 
 
 def _outputs(
-    model: Any,
-    batch: Tensors,
-    scale: tuple[float, float] | None,
-    has_pooler: bool,
+    model: Any, batch: Tensors, task: Task | None, has_pooler: bool
 ) -> Tensors:
-    """Returns the outputs of a batch.
-
-    `scale` is the deviation and the mean of a fine-tuned model's targets.
-    """
-    if scale is not None:
-        deviation, mean = scale
-        return {"logits": model(batch) * deviation + mean}
+    """Returns the outputs of a batch; fine-tuned models have a task."""
+    if task:
+        return {"logits": task.unscale(model(batch))}
     if isinstance(model, PretrainingModel):
         return {"masked_lm_logits": model(batch).masked_lm_logits}
     output = model(**batch)

@@ -199,6 +199,10 @@ class Task(abc.ABC):
         """Evaluation multiplies losses by this, to undo target scaling."""
         return 1.0
 
+    def unscale(self, logits: Any) -> Any:
+        """Returns logits in the units of the data; only regression differs."""
+        return logits
+
     @abc.abstractmethod
     def schema(self, max_seq_length: int) -> Schema:
         """Returns names, shapes and types of the features of a record."""

@@ -97,7 +97,7 @@ class TaskSignatures:
     def logits(self, *inputs: Any) -> Any:
         """Runs the model on `input_ids`, `input_mask` and `segment_ids`."""
         batch = dict(zip(self.schema, inputs, strict=True))
-        return self.model(batch, training=False)
+        return self.task.unscale(self.model(batch, training=False))
 
     def features(
         self, ids_a: Any, ids_b: Any, seq_length: Any = None
@@ -212,10 +212,6 @@ class MultilabelSignatures(TextSignatures):
 
 class RegressionSignatures(TextSignatures):
     """The output is `score`, [B]."""
-
-    def logits(self, *inputs: Any) -> Any:
-        """Runs the model, and undoes the target scaling."""
-        return self.task.unscale(super().logits(*inputs))
 
     def _outputs(self, logits: Any) -> Tensors:
         is_sigmoid = self.task.activation == "sigmoid"
