@@ -14,6 +14,7 @@ import email.message
 import errno
 import itertools
 import json
+import re
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Sequence
@@ -146,7 +147,9 @@ class Application:
     async def _respond(
         self, scope: dict[str, Any], receive: _Channel
     ) -> dict[str, Any]:
-        path, method = scope["path"], scope["method"]
+        # A request may name the server, too, as those to a proxy do.
+        path = re.sub("^https?://[^/]*", "", scope["path"], flags=re.I)
+        method = scope["method"]
         if path not in _METHODS:
             paths = " and ".join(_METHODS)
             message = f"There is no {quoted(path)}. The paths are {paths}."

@@ -154,6 +154,9 @@ def test_valid_requests_may_differ_in_form(port, predictor):
         *(200, b'{"status": "ok"}'),
     )
     assert ask(port, method="HEAD", path="/health")[::2] == (200, b"")
+    # RFC 9112, section 3.2.2: a server must accept the absolute form.
+    path = "HTTP://localhost:80/health"
+    assert ask(port, method="GET", path=path)[0] == 200
     assert predict(port) == []
     body = '\ufeff{"instances": ["good", "bad"]}'.encode()
     for data, charset in ((body, "UTF-8"), ([body[:9], body[9:]], "utf8")):
