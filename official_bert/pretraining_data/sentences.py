@@ -1,6 +1,7 @@
 """Reads text with one sentence per line, or splits prose into sentences."""
 
 import itertools
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -32,6 +33,21 @@ CANNOT_SPLIT = (
     "Text without capital letters and full stops cannot be split: write one "
     "sentence per line, and omit --split_sentences"
 )
+
+# Marks that end a sentence, also without a space after them, and that BlingFire
+# does not know, or only before a space. They are Sentence_Terminal in Unicode.
+_ENDS = (
+    "\u0589"  # Armenian
+    "\u061d-\u061f\u06d4"  # Arabic: Urdu
+    "\u0700-\u0702\u07f9"  # Syriac, N'Ko
+    "\u0964\u0965"  # Devanagari and the other scripts of India
+    "\u104b"  # Myanmar
+    "\u1362\u1367\u1368"  # Ethiopic
+    "\u17d4\u17d5"  # Khmer
+    "\u1803\u1809"  # Mongolian
+    "\u1c7e\u1c7f\uabeb"  # Ol Chiki, Meetei Mayek
+)
+_END = re.compile(rf"([{_ENDS}][{_ENDS}!?.\"'\u2019\u201d\u00bb)\]]*)\s*")
 
 # Chinese words have two characters on average, sentences about twenty.
 _MAX_MEAN_WORD_LENGTH = 6
@@ -101,7 +117,8 @@ def _sentences(paragraph: str) -> list[str]:
     from livekit import blingfire  # Needed only for prose.
 
     sentences: list[str] = []
-    for text in blingfire.text_to_sentences(paragraph).split("\n"):
+    divided = _END.sub("\\1\n", blingfire.text_to_sentences(paragraph))
+    for text in divided.split("\n"):
         # Rejoins what BlingFire divides: "Stop!" cried the captain.
         if sentences and text[:1].islower():
             sentences[-1] += " " + text

@@ -77,6 +77,24 @@ def test_prose_is_split_into_sentences_and_documents(
     assert [document.split("\n") for document in documents] == DOCUMENTS
 
 
+@pytest.mark.parametrize(
+    "expected",
+    [  # The marks are Sentence_Terminal in Unicode.
+        ["यह घर है।", "वह गया था।", "कब?"],  # Hindi
+        ["সে বলল, “এসো।”", "আমি গেলাম॥", "হ্যাঁ"],  # Bengali
+        ["یہ گھر ہے۔", "کیا وہ گیا؟!", "ہاں"],  # Urdu
+        ["Սա տուն է։", "«Նա գնաց։»", "Այո"],  # Armenian
+        ["ሰላም ነው።", "ደህና ነህ፧", "አዎ"],  # Amharic
+        ["သူ အိမ်၊ ကျောင်း သွားသည်။", "ဟုတ်ကဲ့"],  # Burmese, with a comma
+        ["នេះជាផ្ទះ។", "គាត់ទៅ៕"],  # Khmer
+    ],
+)
+@pytest.mark.parametrize("space", [" ", ""])
+def test_sentences_end_with_the_marks_of_their_script(expected, space):
+    text = space.join(expected)
+    assert [*sentences.split_prose([text], 1)] == [*expected, ""]
+
+
 WHOLE_LINES = [["One house. It", "stood"], ["\ufeffalone. No", "road."]]
 SENTENCES = [["One house.", "It stood"], ["alone.", "No road."]]
 
