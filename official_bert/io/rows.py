@@ -261,6 +261,23 @@ def label_cell(label: Any) -> Any:
     return ",".join(label)
 
 
+def label_key(label: str) -> Any:
+    """Returns a key that is the same for spellings of a label that look alike.
+
+    They may differ in what is hard to see in a table, and in the form of a
+    number or truth value.
+    """
+    characters = unicodedata.normalize("NFKC", label.casefold())
+    characters = characters.replace("\ufe0f", "")  # Makes an emoji colored.
+    visible = (c for c in characters if unicodedata.category(c) != "Cf")
+    text = "".join(visible).strip("\"'")
+    text = re.sub(r"(?<=[^\W_])[-_](?=[^\W_])", " ", text)
+    plain = " ".join(text.split())
+    bit, number = to_bit(plain), to_number(plain)
+    key = plain if number is None else number
+    return key if bit is None else bit
+
+
 def only_item(cell: Any) -> Any:
     """Returns the item of a list of one item, and other cells unchanged."""
     return cell[0] if isinstance(cell, list) and len(cell) == 1 else cell

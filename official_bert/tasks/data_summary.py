@@ -1,7 +1,6 @@
 """The table of the data in the log, and warnings of odd labels."""
 
 import collections
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,7 +9,7 @@ from typing import Any
 from absl import logging
 
 from official_bert.errors import listed
-from official_bert.io.rows import to_bit, to_number
+from official_bert.io.rows import label_key
 from official_bert.tasks.documents import (
     MAX_SHARE_TRUNCATED,
     warn_of_truncation,
@@ -108,10 +107,7 @@ def _warn_of_labels(counts: Counter[Any]) -> None:
     """Warns if labels are spelled in several ways, or if there are many."""
     spellings: dict[Any, list[str]] = collections.defaultdict(list)
     for label in map(str, counts):
-        plain = _plain(label)
-        bit, number = to_bit(plain), to_number(plain)
-        key = plain if number is None else number
-        spellings[key if bit is None else bit].append(label)
+        spellings[label_key(label)].append(label)
     if similar := [_spelled(s) for s in spellings.values() if len(s) > 1]:
         logging.warning(
             "These labels are different classes, but differ only in case, "
@@ -132,12 +128,3 @@ def _spelled(labels: Sequence[str]) -> str:
     """Returns labels for a message; with code points if they look alike."""
     forms = {unicodedata.normalize("NFC", label) for label in labels}
     return " / ".join(map(repr if len(forms) == len(labels) else ascii, labels))
-
-
-def _plain(label: str) -> str:
-    """Returns a label without what is hard to see in a table."""
-    characters = unicodedata.normalize("NFKC", label.casefold())
-    characters = characters.replace("\ufe0f", "")  # Makes an emoji colored.
-    visible = (c for c in characters if unicodedata.category(c) != "Cf")
-    text = "".join(visible).strip("\"'")
-    return " ".join(re.sub(r"(?<=[^\W_])[-_](?=[^\W_])", " ", text).split())

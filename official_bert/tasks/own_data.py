@@ -30,7 +30,7 @@ from absl import logging
 
 from official_bert.errors import InputError, listed
 from official_bert.io import files, tables
-from official_bert.io.rows import Row, UnknownValueError
+from official_bert.io.rows import Row, UnknownValueError, label_key
 from official_bert.options import RunClassifier
 from official_bert.tasks.data_set import DataSet
 from official_bert.tasks.headers import warn_of_header
@@ -230,13 +230,14 @@ class OwnData(OwnFiles):
             return None
 
     def check_test_labels(
-        self, examples: list[Any], expected: str
+        self, examples: list[Any], expected: str, labels: Sequence[str] = ()
     ) -> list[Any]:
         """Warns if some labels are unknown; raises `InputError` if all are.
 
         One unknown value in all rows, such as -1, means that there are no
         labels. Returns the examples; if none has a known label, without labels.
-        `expected` describes the known labels, for the message.
+        `expected` describes the known labels, for the message; `labels` are
+        their names, if they have some.
         """
         missing = [e.guid for e in examples if e.label is None]
         if len(missing) == len(examples):
@@ -252,7 +253,7 @@ class OwnData(OwnFiles):
             if len(unknown) > 1:
                 raise InputError(f"{shown} Correct or remove them.")
             if unknown:
-                logging.info(f"{shown} The test set is not evaluated")
+                _report_only_value(unknown.pop(), labels, shown)
         elif missing:
             logging.warning(
                 f"The test set is not evaluated: {len(missing)} of "
@@ -262,3 +263,18 @@ class OwnData(OwnFiles):
         if any(e.label not in (None, ()) for e in examples):
             return examples
         return [example._replace(label=None) for example in examples]
+
+
+def _report_only_value(value: str, labels: Iterable[str], shown: str) -> None:
+    """Reports a value that all rows of a test set have in place of a label.
+
+    `shown` is the start of the message. Raises `InputError` if the value is
+    another spelling of one of the labels.
+    """
+    for label in labels:
+        if label_key(label) == label_key(value):
+            raise InputError(f"{shown} Write {label!r}, as in training.")
+    # Data sets without labels have a number such as -1, or "?".
+    is_name = any(map(str.isalpha, value))
+    level = logging.WARNING if is_name else logging.INFO
+    logging.log(level, f"{shown} The test set is not evaluated")

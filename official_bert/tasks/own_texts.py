@@ -135,7 +135,9 @@ class OwnTexts(OwnLabels):
                 expected = "1 or 0"
             elif self.labels:
                 expected = f"the labels {listed(self.labels)}"
-            examples = self.check_test_labels(examples, expected)
+            examples = self.check_test_labels(
+                examples, expected, self.labels or ()
+            )
         text_checks.warn_of_training_texts(self, split, examples)
         return examples
 

@@ -81,6 +81,7 @@ def test_test_data_with_some_unknown_labels_gives_a_warning(
         ("test.csv", "text,id\na,1\n", None),
         ("test.csv", "text,label\na,0\nb,1\n", r"n, y\. Received: 0, 1\."),
         ("test.csv", "text,label\na,-1\nb,-1\n", None),  # -1: no label.
+        ("test.csv", "text,label\na,Y\nb,Y\n", r"Received: Y\. Write 'y', as"),
         ("test.csv", "text\na\n", None),
         ("test.csv", "text,label\na,y\nb,\"['n']\"\n", "not a list"),
     ],
@@ -98,6 +99,29 @@ def test_wrong_columns_or_labels_are_an_error(
         return
     with pytest.raises(InputError, match=rf"{file}:.*{message}"):
         make(tmp_path).data.read(file.removesuffix(".csv"))
+
+
+@pytest.mark.parametrize(
+    ("labels", "value", "message"),
+    [
+        ("1 2", "1.0", "Write '1', as in training"),
+        ("not_spam spam", "Not spam", "Write 'not_spam', as in training"),
+        ("pos neg", "unknown", None),
+    ],
+)
+def test_value_in_all_rows_that_is_no_label_is_not_ignored(
+    tmp_path, caplog, labels, value, message
+):
+    for split, cells in (("train", labels.split()), ("test", [value] * 2)):
+        rows = "".join(f"a {n},{cell}\n" for n, cell in enumerate(cells))
+        (tmp_path / f"{split}.csv").write_text(f"text,label\n{rows}")
+    data = make(tmp_path).data
+    if message:
+        with pytest.raises(InputError, match=message):
+            data.read("test")
+    else:
+        assert [example.label for example in data.read("test")] == [None] * 2
+        assert "unknown. The test set is not evaluated" in caplog.text
 
 
 def test_label_in_another_case_is_an_error_in_json_lines(tmp_path):
