@@ -44,7 +44,7 @@ def choose_held_out(
     if num_repeated := len(texts) - len({*texts}):
         logging.info(
             f"{num_repeated} of {len(texts)} rows repeat an earlier {unit}. "
-            "These are held out together"
+            f"Rows with the same {unit} are all trained on, or all held out"
         )
     checkpoint = options.init_checkpoint
     if checkpoint and task_file.read_beside(checkpoint):

@@ -159,9 +159,9 @@ def _warn_of_other_step(options: TrainingOptions, used: str) -> None:
     of_run = os.path.realpath(folder) == os.path.realpath(options.output_dir)
     if is_other and of_run:
         logging.warning(
-            f"--init_checkpoint={given} is not used, but {used}, which is the "
-            "model of --output_dir. To use the other one, copy the directory "
-            "without later checkpoints, `checkpoint` and best/"
+            f"--init_checkpoint={given} is not used: the model of --output_dir "
+            f"is {used}. To use the other one, copy the directory without "
+            "`checkpoint`, best/ and later checkpoints"
         )
 
 
