@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from official_bert.options import CreatePretrainingData, RunPretraining
+
 # Features of every text that a model reads.
 TEXT_INPUTS = ("input_ids", "input_mask", "segment_ids")
 
@@ -65,6 +67,20 @@ def unmasked_schema(max_seq_length: int) -> Schema:
         "num_to_predict": Feature(1),
         "next_sentence_labels": Feature(1),
     }
+
+
+def record_schema(
+    options: CreatePretrainingData | RunPretraining, is_masked: bool
+) -> Schema:
+    """Returns the features of the records that options describe."""
+    schema = unmasked_schema(options.max_seq_length)
+    if is_masked:
+        schema = pretraining_schema(
+            options.max_seq_length, options.max_predictions_per_seq
+        )
+    if options.pack_sequences:
+        schema = packed_schema(schema, options.max_sequences_per_row)
+    return schema
 
 
 class Masking(NamedTuple):

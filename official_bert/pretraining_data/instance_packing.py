@@ -16,12 +16,13 @@ import bisect
 import itertools
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from official_bert.inputs import schemas
+from official_bert.options import CreatePretrainingData
 
 # {feature: int or float32 [n, length]}
 FeatureArrays = Mapping[str, npt.NDArray[Any]]
@@ -34,32 +35,29 @@ _BATCHES_PER_PACK = 8
 _OpenRecord = tuple[int, int, tuple[int, ...]]
 
 
-class Limits(NamedTuple):
-    """The capacity of a row."""
-
-    max_seq_length: int
-    max_predictions_per_seq: int
-    max_sequences_per_row: int
-
-
 def best_fit(
-    lengths: Sequence[int], counts: Sequence[int], limits: Limits
+    lengths: Sequence[int],
+    counts: Sequence[int],
+    options: CreatePretrainingData,
 ) -> list[list[int]]:
     """Puts each instance, longest first, into the fullest row where it fits.
 
-    Instances have `lengths` tokens and `counts` masked tokens, within `limits`.
-    Returns the indices of the instances in each row, ascending. Rows are sorted
-    by their first instances, so they are in random order if the instances are.
+    Instances have `lengths` tokens and `counts` masked tokens, which fit. The
+    options have the capacity of a row: `max_seq_length`,
+    `max_predictions_per_seq` and `max_sequences_per_row`. Returns the indices
+    of the instances in each row, ascending. Rows are sorted by their first
+    instances, so they are in random order if the instances are.
     """
     rows: list[_OpenRecord] = []  # Sorted, the fullest first.
     by_room = operator.itemgetter(0)
+    empty = (options.max_seq_length, options.max_predictions_per_seq, ())
     for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         length, count = lengths[index], counts[index]
-        row: _OpenRecord = *limits[:2], ()
+        row: _OpenRecord = empty
         first = bisect.bisect_left(rows, length, key=by_room)
         for place in range(first, len(rows)):
             _, room_for_predictions, members = rows[place]
-            has_place = len(members) < limits.max_sequences_per_row
+            has_place = len(members) < options.max_sequences_per_row
             if has_place and room_for_predictions >= count:
                 row = rows.pop(place)
                 break
@@ -70,7 +68,7 @@ def best_fit(
 
 
 def pack_batches(
-    batches: Iterable[FeatureArrays], limits: Limits
+    batches: Iterable[FeatureArrays], options: CreatePretrainingData
 ) -> Iterator[FeatureArrays]:
     """Packs a few batches at a time, in bounded memory.
 
@@ -83,7 +81,7 @@ def pack_batches(
             name: np.concatenate([batch[name] for batch in group])
             for name in group[0]
         }
-        packed = pack(joined, limits)
+        packed = pack(joined, options)
         size = len(group[0]["input_ids"])
         for start in range(0, len(packed["input_ids"]), size):
             yield {
@@ -92,22 +90,21 @@ def pack_batches(
             }
 
 
-def pack(features: FeatureArrays, limits: Limits) -> FeatureArrays:
+def pack(
+    features: FeatureArrays, options: CreatePretrainingData
+) -> FeatureArrays:
     """Turns features of instances into features of `packed_schema`."""
     is_masked = "masked_lm_weights" in features
     if is_masked:
-        schema = schemas.pretraining_schema(*limits[:2])
         masked = np.count_nonzero(features["masked_lm_weights"], axis=1)
     else:
-        schema = schemas.unmasked_schema(limits.max_seq_length)
         masked = features["num_to_predict"][:, 0]
-    schema = schemas.packed_schema(schema, limits.max_sequences_per_row)
     counts = masked.tolist()
     lengths = np.count_nonzero(features["input_mask"], axis=1).tolist()
-    rows = best_fit(lengths, counts, limits)
+    rows = best_fit(lengths, counts, options)
     packed = {
         name: np.zeros((len(rows), f.length), "f4" if f.is_float else "i4")
-        for name, f in schema.items()
+        for name, f in schemas.record_schema(options, is_masked).items()
     }
     for row, members in enumerate(rows):
         start = first = 0  # The next token and prediction of the row.

@@ -145,12 +145,7 @@ def encode(
     """Encodes batches of features; records go to the output files in turn."""
     options = job.options
     if options.pack_sequences:
-        limits = instance_packing.Limits(
-            options.max_seq_length,
-            options.max_predictions_per_seq,
-            options.max_sequences_per_row,
-        )
-        batches = instance_packing.pack_batches(batches, limits)
+        batches = instance_packing.pack_batches(batches, options)
     num_files = len(options.output_files())
     num_records = 0
     for features in batches:

@@ -376,14 +376,7 @@ def _checked_records(
     """Returns the records after checking them against model and options."""
     num_predictions = options.max_predictions_per_seq
     masking = records.read_masking(paths[0])
-    if masking:
-        schema = schemas.unmasked_schema(options.max_seq_length)
-    else:
-        schema = schemas.pretraining_schema(
-            options.max_seq_length, num_predictions
-        )
-    if options.pack_sequences:
-        schema = schemas.packed_schema(schema, options.max_sequences_per_row)
+    schema = schemas.record_schema(options, is_masked=not masking)
     data = RecordFiles(paths, schema, masking)
     records.check_files(data, config.vocab_size)
     single = []

@@ -2,10 +2,10 @@ import random
 
 import numpy as np
 import pytest
+from support.pretraining_records import packing
 
 from official_bert.inputs import schemas
 from official_bert.pretraining_data import instance_packing
-from official_bert.pretraining_data.instance_packing import Limits
 
 
 def test_two_instances_are_packed_into_one_row():
@@ -20,7 +20,7 @@ def test_two_instances_are_packed_into_one_row():
     }
     packed = instance_packing.pack(
         {name: np.array(rows) for name, rows in columns.items()},
-        Limits(13, 4, 3),
+        packing(13, 4, 3),
     )
     assert {name: column.tolist() for name, column in packed.items()} == {
         "input_ids": [[1, 2, 3, 4, 5, 6, 51, 52, 53, 54, 55, 0, 0]],
@@ -42,12 +42,12 @@ def test_two_instances_are_packed_into_one_row():
 @pytest.mark.parametrize(
     ("lengths", "limits", "expected"),
     [
-        ([10, 20, 8, 12, 10], Limits(20, 9, 9), [[0, 4], [1], [2, 3]]),
+        ([10, 20, 8, 12, 10], packing(20, 9, 9), [[0, 4], [1], [2, 3]]),
         # The 5 joins the 14, because it leaves less room there than at the 12.
-        ([12, 5, 14], Limits(20, 9, 9), [[0], [1, 2]]),
+        ([12, 5, 14], packing(20, 9, 9), [[0], [1, 2]]),
         # One masked token each.
-        ([5, 5, 5, 5], Limits(20, 2, 9), [[0, 1], [2, 3]]),
-        ([5, 5, 5, 5], Limits(20, 9, 3), [[0, 1, 2], [3]]),
+        ([5, 5, 5, 5], packing(20, 2, 9), [[0, 1], [2, 3]]),
+        ([5, 5, 5, 5], packing(20, 9, 3), [[0, 1, 2], [3]]),
     ],
     ids=["full rows", "best fit", "predictions", "sequences"],
 )
@@ -57,7 +57,7 @@ def test_instances_go_into_the_fullest_row_with_room(lengths, limits, expected):
 
 
 @pytest.mark.parametrize(
-    "limits", [Limits(512, 77, 16), Limits(512, 80, 2), Limits(512, 80, 16)]
+    "limits", [packing(512, 77, 16), packing(512, 80, 2), packing(512, 80, 16)]
 )
 def test_every_instance_is_in_exactly_one_row_within_the_limits(limits):
     draw = random.Random(0)  # As in long articles, 75% of them are full.
@@ -74,7 +74,7 @@ def test_every_instance_is_in_exactly_one_row_within_the_limits(limits):
         assert len(row) <= limits.max_sequences_per_row
     assert rows == sorted(rows)
     # Less than one percent is padding if the limits allow it.
-    if limits == (512, 80, 16):
+    if limits == packing(512, 80, 16):
         assert sum(lengths) > 0.99 * 512 * len(rows)
 
 
@@ -87,7 +87,7 @@ def test_batches_are_packed_before_all_of_them_are_read():
             taken.append({n: np.ones((4, f.length)) for n, f in names.items()})
             yield taken[-1]
 
-    batches = instance_packing.pack_batches(endless(), Limits(32, 4, 2))
+    batches = instance_packing.pack_batches(endless(), packing(32, 4, 2))
     for number in range(1, 40):
         batch = next(batches)
         assert len(batch["input_ids"]) == 4

@@ -31,6 +31,16 @@ def make(inputs, output_file, **changes):
     return [pathlib.Path(name).read_bytes() for name in options.output_files()]
 
 
+def packing(max_seq_length, max_predictions_per_seq, max_sequences_per_row):
+    """Returns options of records whose rows have these capacities."""
+    return CreatePretrainingData(
+        max_seq_length=max_seq_length,
+        max_predictions_per_seq=max_predictions_per_seq,
+        max_sequences_per_row=max_sequences_per_row,
+        pack_sequences=True,
+    )
+
+
 def parse(
     path, max_seq_length, max_predictions_per_seq, packed=None, is_dynamic=False
 ):

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from support import recorded
+from support import pretraining_records, recorded
 
 from official_bert.modeling.finetuning_models import build_model
 from official_bert.modeling.pretraining_model import PretrainingModel
@@ -81,7 +81,7 @@ def pack(batch, num_rows=5):
     for name in ("positions", "ids", "weights"):
         values = batch[f"masked_lm_{name}"]
         batch[f"masked_lm_{name}"] = np.take_along_axis(values, order, axis=1)
-    rows = instance_packing.pack(batch, instance_packing.Limits(64, 14, 5))
+    rows = instance_packing.pack(batch, pretraining_records.packing(64, 14, 5))
     padding = ((0, num_rows - len(rows["input_ids"])), (0, 0))
     return {
         name: tf.constant(np.pad(column, padding))
