@@ -14,7 +14,7 @@ from official_bert.options.training import TrainingOptions
 from official_bert.runs import file_names
 from official_bert.sources import checkpoint_paths, pretrained, task_file
 from official_bert.sources.formats.tf1 import files as tf1_files
-from official_bert.sources.heads import FEATURE_LAYERS
+from official_bert.sources.heads import FEATURE_LAYERS, PoolingHead
 from official_bert.sources.released_models import (
     validate_case_matches_checkpoint,
 )
@@ -236,11 +236,12 @@ class FinetuningOptions(
             )
 
     @property
-    def bilstm_units(self) -> int:
-        """`bilstm_size`, with its default: 768 if `feature_layers` is set."""
-        if self.bilstm_size is None:
-            return 768 if self.feature_layers != "none" else 0
-        return self.bilstm_size
+    def pooling_head(self) -> PoolingHead:
+        """The pooling head; a frozen BERT has a BiLSTM by default."""
+        size = self.bilstm_size
+        if size is None:
+            size = 768 if self.feature_layers != "none" else 0
+        return PoolingHead(self.feature_layers, size)
 
     @property
     def more_steps(self) -> str:
@@ -334,8 +335,9 @@ class FinetuningOptions(
         if self.export_text and not self.export_openvino:
             self.require("export_text", checks.installed("tensorflow_text"))
             self.model_files.settings.require_exportable()
-        if self.export_tflite and self.bilstm_units:
-            message = f"does not support --bilstm_size={self.bilstm_units}."
+        bilstm_size = self.pooling_head.bilstm_size
+        if self.export_tflite and bilstm_size:
+            message = f"does not support --bilstm_size={bilstm_size}."
             raise self.error("export_tflite", message)
         files.require_writable_directory(self.serving_dir)
         if self.do_train:

@@ -11,7 +11,6 @@ from official_bert.io.rows import Row
 from official_bert.options import RunClassifier
 from official_bert.options.task_data import TAGGING_NAMES
 from official_bert.sources import task_file
-from official_bert.sources.heads import PoolingHead
 from official_bert.tasks import (
     choice,
     glue,
@@ -78,8 +77,7 @@ def get(options: RunClassifier, rows: Sequence[Row] = ()) -> Task:
         task = dataclasses.replace(task, best_metric=metric)
     if isinstance(task, ClassificationTask):
         task = task.with_class_weights(options.class_weights or "none")
-    head = PoolingHead(options.feature_layers, options.bilstm_units)
-    return dataclasses.replace(task, pooling_head=head)
+    return dataclasses.replace(task, pooling_head=options.pooling_head)
 
 
 def _check_flags(task: Task, options: RunClassifier) -> None:

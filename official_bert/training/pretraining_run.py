@@ -3,12 +3,10 @@
 import collections
 import contextlib
 import dataclasses
-import errno
 import functools
 import math
 import os
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -17,7 +15,7 @@ import tensorflow as tf
 from absl import logging
 
 from official_bert.config import MAX_PADDING, BertConfig
-from official_bert.errors import InputError, listed, suppress_broken_pipe
+from official_bert.errors import InputError, listed
 from official_bert.inputs import datasets, record_tokenizer, records, schemas
 from official_bert.inputs.records import RecordFiles
 from official_bert.io import files, progress
@@ -217,7 +215,7 @@ def pretrain(options: RunPretraining) -> None:
             if options.do_eval:
                 _write_results(run, run.measure(global_step))
     if options.do_train and options.is_chief:
-        _print_next_command(options)
+        reporting.print_fine_tuning(options)
 
 
 def prepare(options: RunPretraining) -> PretrainingRun:
@@ -357,17 +355,6 @@ def _write_results(run: PretrainingRun, results: dict[str, Any]) -> None:
                 f"gives {by_frequency:.2f}: the model has learned nothing else "
                 f"yet. {advice}"
             )
-
-
-@suppress_broken_pipe("stdout", errno.EIO)
-def _print_next_command(options: RunPretraining) -> None:
-    model = f"--model={shlex.quote(options.output_dir)}"
-    if not options.run_directory.has(file_names.VOCAB):
-        model += " --vocab_file=VOCAB_FILE"
-    print(
-        f"\nFine-tune the model:\n  python run_classifier.py {model} "
-        "--train_file=labeled.csv --output_dir=finetuned"
-    )
 
 
 def _checked_records(

@@ -188,6 +188,18 @@ def numbers(results: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @suppress_broken_pipe("stdout", errno.EIO)
+def print_fine_tuning(options: TrainingOptions) -> None:
+    """Prints the command that fine-tunes the pre-trained model."""
+    model = f"--model={shlex.quote(options.output_dir)}"
+    if not options.run_directory.has(file_names.VOCAB):
+        model += " --vocab_file=VOCAB_FILE"
+    print(
+        f"\nFine-tune the model:\n  python run_classifier.py {model} "
+        "--train_file=labeled.csv --output_dir=finetuned"
+    )
+
+
+@suppress_broken_pipe("stdout", errno.EIO)
 def print_next_command(task: Task, options: FinetuningOptions) -> None:
     """Prints the files of the run and, after training, the next command."""
     has_files = options.do_train or options.do_predict

@@ -175,6 +175,7 @@ def test_flags_set_the_context_and_the_size_of_the_paper(folder):
     assert not tasks.get(options(folder)).document_context
     assert tasks.get(options(folder, document_context=True)).document_context
     frozen = {"feature_layers": "last"}
-    assert options(folder).bilstm_units == 0
-    assert options(folder, **frozen).bilstm_units == 768
-    assert options(folder, **frozen, bilstm_size=0).bilstm_units == 0
+    assert options(folder).pooling_head.bilstm_size == 0
+    assert options(folder, **frozen).pooling_head.bilstm_size == 768
+    without = options(folder, **frozen, bilstm_size=0)
+    assert without.pooling_head.bilstm_size == 0

@@ -15,7 +15,7 @@ from official_bert.io.json_files import Amount, Count
 from official_bert.metrics import squad_metrics
 from official_bert.options import AnswerOptions, Predict, RunSquad
 from official_bert.runs import file_names
-from official_bert.sources.heads import Head, PoolingHead
+from official_bert.sources.heads import Head
 from official_bert.tasks import probabilities, task
 from official_bert.tasks.data_set import DataSet, shuffle_examples
 from official_bert.tasks.predict_inputs import Input, table_inputs
@@ -333,7 +333,7 @@ def make(options: RunSquad) -> SquadTask:
         max_query_length=options.max_query_length,
         decoding=DecodingOptions(*decoding),
         pad_to=options.eval_pad_to,
-        pooling_head=PoolingHead(options.feature_layers, options.bilstm_units),
+        pooling_head=options.pooling_head,
         show_progress=True,
     )
 
