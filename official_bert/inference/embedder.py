@@ -27,6 +27,7 @@ from official_bert.tasks.sentence_vectors import (
     similarity,
 )
 from official_bert.tokenization import Tokenizer
+from official_bert.tokenization.vocab import warn_if_unknown
 
 Vectors = npt.NDArray[np.float32]
 
@@ -83,7 +84,8 @@ class Embedder:
         self.settings = settings
         self.max_seq_length = settings.length(config.max_position_embeddings)
         self._engine, self._config = engine, config
-        self._has_warned = False  # About truncated texts.
+        # About truncated texts, and about unknown words.
+        self._has_warned = self._has_warned_of_unknown = False
         self._pool = SentencePooling(settings, config.hidden_size)
 
     @classmethod
@@ -173,6 +175,10 @@ class Embedder:
         ) as bar:
             while chunk := list(itertools.islice(rows, _CHUNK)):
                 features, are_truncated = zip(*chunk, strict=True)
+                if not self._has_warned_of_unknown:
+                    self._has_warned_of_unknown = _warn_if_unknown(
+                        features, self.tokenizer
+                    )
                 found = engines.run_rows(
                     self._engine, features, batch_size, self._finish
                 )
@@ -238,3 +244,11 @@ class Embedder:
         vectors = self(queries, prompt_name=prompt_name)
         kind = self.settings.similarity
         return SearchResult(*nearest(vectors, corpus, k, kind))
+
+
+def _warn_if_unknown(rows: Sequence[Any], tokenizer: Tokenizer) -> bool:
+    """Warns if many tokens of texts are [UNK]; returns whether it does."""
+    unknown = tokenizer.vocab["[UNK]"]
+    num_unknown = sum(row["input_ids"].count(unknown) for row in rows)
+    num_tokens = sum(len(row["input_ids"]) for row in rows)
+    return warn_if_unknown(num_unknown, num_tokens, "the tokens")

@@ -20,10 +20,7 @@ from official_bert.tasks import engines
 from official_bert.tasks.documents import warn_of_truncation
 from official_bert.tasks.sentence_vectors import SentencePooling, normalize
 from official_bert.tokenization import Tokenizer, convert_to_unicode
-from official_bert.tokenization.vocab import (
-    MAX_SHARE_UNKNOWN_IN_TASKS,
-    warn_of_unknown,
-)
+from official_bert.tokenization.vocab import warn_if_unknown
 
 # Limits of a chunk of lines, which are sorted by length to make batches.
 _CHUNK_LINES = 4096
@@ -171,9 +168,7 @@ def run(options: ExtractFeatures) -> None:
                 file.write(tfrecord_bytes(line, options.layer_indexes))
             else:
                 file.write(json_bytes(line, options.layer_indexes))
-    share_unknown = extractor.num_unknown / extractor.num_tokens
-    if share_unknown > MAX_SHARE_UNKNOWN_IN_TASKS:
-        warn_of_unknown(f"{share_unknown:.1%} of the tokens")
+    warn_if_unknown(extractor.num_unknown, extractor.num_tokens, "the tokens")
     if extractor.num_truncated:
         positions = extractor.config.max_position_embeddings
         limit = extractor.settings.length(positions)

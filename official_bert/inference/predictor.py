@@ -59,7 +59,8 @@ class Predictor:
         self.tokenizer = finetuned.tokenizer
         self.max_seq_length = finetuned.max_seq_length
         self.output_dir = ""  # The run directory, if `from_dir` loaded one.
-        self._has_warned = False  # About truncated texts.
+        # About truncated texts, and about unknown words.
+        self._has_warned = self._has_warned_of_unknown = False
         self._batch_size = batch_size
         model = finetuned.model
         self._engine = engine or keras_engine.make(
@@ -310,6 +311,10 @@ class Predictor:
             examples, self.tokenizer, self.max_seq_length
         ):
             self._warn_if_truncated(features.lengths)
+            if not self._has_warned_of_unknown:
+                self._has_warned_of_unknown = features.warn_if_unknown(
+                    self.tokenizer
+                )
             # Every batch is filled up, so few features need a smaller one. A
             # new size can take time to compile, so there are only few.
             size = 1 << (len(features.lengths) - 1).bit_length()

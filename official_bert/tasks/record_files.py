@@ -17,10 +17,6 @@ from official_bert.inputs import tfrecords
 from official_bert.io import files, json_files, progress
 from official_bert.tasks.task import Features, Task
 from official_bert.tokenization import Tokenizer
-from official_bert.tokenization.vocab import (
-    MAX_SHARE_UNKNOWN_IN_TASKS,
-    warn_of_unknown,
-)
 
 # The number of features that are encoded together.
 _FEATURES_PER_BLOCK = 256
@@ -67,7 +63,7 @@ def write_records(
     ):
         for features in blocks:
             if not lengths:
-                _check_tokens(features, tokenizer, max_seq_length)
+                features.warn_if_unknown(tokenizer)
             write_features(file, features, max_seq_length)
             bar.update(len(features.lengths))
             lengths += features.lengths
@@ -82,18 +78,6 @@ def write_records(
     metadata["size"] = files.size(path)
     json_files.write(metadata_path, metadata)
     return metadata
-
-
-def _check_tokens(
-    features: Features, tokenizer: Tokenizer, max_seq_length: int
-) -> None:
-    """Warns if many tokens of the first features are [UNK]."""
-    indices = range(len(features.lengths))[:_FEATURES_PER_BLOCK]
-    batch = features.batch(indices, max_seq_length, len(indices))
-    ids = batch["input_ids"][batch["input_mask"] > 0]
-    num_unknown = np.count_nonzero(ids == tokenizer.vocab["[UNK]"])
-    if num_unknown > MAX_SHARE_UNKNOWN_IN_TASKS * ids.size:
-        warn_of_unknown("More than a tenth of the first tokens")
 
 
 def write_features(

@@ -26,9 +26,13 @@ from official_bert.tasks.calibration import NO_CALIBRATION, Calibration
 from official_bert.tasks.data_set import Examples, WrongAnswer
 from official_bert.tasks.predict_inputs import Input
 from official_bert.tokenization import Tokenizer
+from official_bert.tokenization.vocab import warn_if_unknown
 
 # The features of this many examples are in memory at the same time.
 _EXAMPLES_PER_BLOCK = 16384
+
+# Features in which the share of [UNK] is measured.
+_FEATURES_TO_CHECK = 256
 
 _Value = TypeVar("_Value")
 
@@ -55,6 +59,19 @@ class Features(abc.ABC):
 
         Sequences are padded to `length`. Rows after the last feature are zeros.
         """
+
+    def warn_if_unknown(self, tokenizer: Tokenizer, where: str = "") -> bool:
+        """Warns if many tokens of the first features are [UNK].
+
+        `where` names the data, such as " of test". Returns whether it warns.
+        """
+        lengths = self.lengths[:_FEATURES_TO_CHECK]
+        indices = range(len(lengths))
+        batch = self.batch(indices, max(lengths, default=1), len(lengths))
+        ids = batch["input_ids"][batch["input_mask"] > 0]
+        num_unknown = int(np.sum(ids == tokenizer.vocab["[UNK]"]))
+        tokens = f"the first tokens{where}"
+        return warn_if_unknown(num_unknown, ids.size, tokens)
 
 
 class ExampleFeature(NamedTuple):

@@ -24,7 +24,7 @@ SPECIAL_TOKENS = ("[PAD]", *REQUIRED_TOKENS, "[MASK]")
 
 # Larger shares of [UNK] give a warning, in pre-training and in other commands.
 MAX_SHARE_UNKNOWN = 0.02
-MAX_SHARE_UNKNOWN_IN_TASKS = 0.1
+_MAX_SHARE_UNKNOWN_IN_TASKS = 0.1
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -70,6 +70,17 @@ def warn_of_unknown(share: str, words: Collection[str] = ()) -> None:
         "vocabulary has these words in another Unicode form, NFC or NFD, "
         "convert the text to that form"
     )
+
+
+def warn_if_unknown(num_unknown: int, num_tokens: int, tokens: str) -> bool:
+    """Warns if more than a tenth of the tokens of texts in a task is [UNK].
+
+    `tokens` names them, such as "the tokens". Returns whether it warns. For
+    pre-training, see `MAX_SHARE_UNKNOWN`.
+    """
+    if are_many := num_unknown > _MAX_SHARE_UNKNOWN_IN_TASKS * num_tokens:
+        warn_of_unknown(f"{num_unknown / num_tokens:.1%} of {tokens}")
+    return are_many
 
 
 def convert_by_vocab(

@@ -212,6 +212,8 @@ def _run_model(
     with writing as file:
         for features in task.featurize(examples, run.tokenizer, length):
             if file:
+                if not answers:
+                    features.warn_if_unknown(run.tokenizer, f" of {split}")
                 record_files.write_features(file, features, length)
             outputs = forward.run(features, description or _DESCRIPTIONS[mode])
             answers += task.answers(features, outputs.logits)

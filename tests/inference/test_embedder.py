@@ -7,7 +7,7 @@ import ml_dtypes  # noqa: F401 - Registers bfloat16 with NumPy.
 import numpy as np
 import pytest
 import safetensors.numpy
-from support import ROOT, write_json
+from support import ROOT, tiny, write_json
 from support.conversions import change_json, convert, to_hf, to_tf1
 from support.run_outputs import read_json
 from support.sentence_transformers import (
@@ -234,6 +234,18 @@ def test_invalid_calls_are_errors():
         Embedder("bert_tiny_demo")
     with pytest.raises(InputError, match=r"q\. Received"):
         make(prompts={"q": ""})([], prompt_name="a")
+
+
+def test_warning_says_once_that_words_are_unknown(tmp_path, caplog):
+    embedder = make()
+    embedder.tokenizer = tiny.tokenizer(tmp_path)
+    embedder._engine = lambda batch: [np.ones((*batch["input_ids"].shape, 2))]
+    embedder(["good"] * 99 + ["žluťoučký kůň"])
+    assert not caplog.messages
+    for _ in range(2):
+        embedder(["good", "žluťoučký kůň"])
+    [message] = caplog.messages
+    assert "28.6% of the tokens are [UNK]" in message
 
 
 def test_empty_name_of_a_prompt_omits_the_default_prompt():

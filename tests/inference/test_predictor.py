@@ -229,6 +229,18 @@ def test_warning_says_once_that_texts_are_truncated(tokenizer, caplog, mode):
     assert (message in caplog.text) == (mode != "windows")
 
 
+def test_warning_says_once_that_words_are_unknown(tokenizer, caplog):
+    predictor = make_predictor(
+        ClassificationTask(labels=("no", "yes")), tokenizer
+    )
+    predictor(["good"] * 99 + ["žluťoučký kůň"])
+    assert not caplog.messages
+    predictor(["good", "žluťoučký kůň"])
+    predictor(["žluťoučký kůň"])
+    [message] = caplog.messages
+    assert "28.6% of the first tokens are [UNK]" in message
+
+
 def test_stream_reads_one_chunk_ahead(predictor):
     assert predictor([]) == []
     texts = sentences(9, 4)

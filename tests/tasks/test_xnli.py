@@ -77,7 +77,9 @@ def test_flags_choose_the_languages_of_training_and_evaluation(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_learning")
-def test_each_language_keeps_its_results_and_needs_only_files_in_use(folder):
+def test_each_language_keeps_its_results_and_needs_only_files_in_use(
+    folder, caplog
+):
     test_set = folder / "xnli.test.tsv"
     hidden = test_set.rename(folder / "hidden.tsv")
     flags = {"train_batch_size": 1, "num_train_epochs": 1.0}
@@ -105,6 +107,7 @@ def test_each_language_keeps_its_results_and_needs_only_files_in_use(folder):
     flags |= {"do_eval": False, "do_predict": True}
     run_classifier.main(tiny.options(folder, **flags))
     assert "accuracy" in read_json(output / "predict_results_zh.json")
+    assert "% of the first tokens of test are [UNK]" in caplog.text
     header, first = (output / "XNLI-zh.tsv").read_text().splitlines()
     assert header == "index\tprediction"
     assert first.startswith("0\t")

@@ -58,7 +58,7 @@ def test_unknown_words_are_a_warning(write, make_tokenizer, caplog):
     assert not caplog.messages
     write(tokenizer=make_tokenizer("b?"))
     [message] = caplog.messages
-    assert "More than a tenth of the first tokens are [UNK]" in message
+    assert "% of the first tokens are [UNK]" in message
 
 
 def test_records_are_written_again_if_changed(write, examples, make_tokenizer):
