@@ -26,10 +26,13 @@ OF_PAIRS = f"^bert/pooler/|^{_NEXT_SENTENCE}"
 # The dense layer of a model of sentence embeddings.
 EMBEDDING_LAYER = "embedding_dense"
 
+# The scopes of the weights of pooling heads.
+POOLING_SCOPES = ("bilstm/", "features/")
+
 # Regular expression of the weights of a task's head and its pooling head.
 TASK_HEAD = (
     "^(cls/squad/)?output_(weights|bias)$"
-    f"|^(bilstm|features|{EMBEDDING_LAYER})/"
+    f"|^({'|'.join(POOLING_SCOPES)}|{EMBEDDING_LAYER}/)"
 )
 
 

@@ -271,12 +271,15 @@ def match(
     tf1_names = arrays.tf1_names(shapes)
     skipped = _skipped(arrays.where, tf1_names, skip) if skip else []
     used = {n: name for n, name in tf1_names.items() if n not in skipped}
+    unknown = [n for n, name in used.items() if not name]
+    if any(n.startswith(heads.POOLING_SCOPES) for n in unknown):
+        raise pooling_head_error(arrays.where)
     stored_names = _names_in_file(arrays, used)
     model_head = weights.find_head(
         stored_names, head or description.head, arrays.where
     )
     required = weights.names_of_model(shapes, model_head)
-    problems = [f"no counterpart: {n}" for n, name in used.items() if not name]
+    problems = [f"no counterpart: {n}" for n in unknown]
     missing = [name for name in required if name not in stored_names]
     lacks_pooler = all(name.startswith(weights.POOLER) for name in missing)
     if model_head.has_pooler or not lacks_pooler:
@@ -289,9 +292,7 @@ def match(
             f"{arrays.where}: the arrays do not match a BERT model with this "
             f"config:{bullet_list(problems)}\n"
             "Use the config of the same model. --skip=REGULAR_EXPRESSION leaves"
-            " out arrays without a counterpart. For a model with a pooling "
-            f"head (frozen BERT, BiLSTM), --skip='{heads.TASK_HEAD}' leaves "
-            "out everything above BERT."
+            " out arrays without a counterpart."
         )
 
     def read(name: str) -> np.ndarray:
@@ -308,6 +309,16 @@ def match(
         arrays=arrays,
         read=read,
         left_out=[n for n in arrays.shapes if n not in tf1_names] + skipped,
+    )
+
+
+def pooling_head_error(where: str) -> InputError:
+    """Returns the error for layers that no other format has."""
+    return InputError(
+        f"{where}: a pooling head (--feature_layers, --bilstm_size) has no "
+        "counterpart. For OpenVINO, run the command of the training with "
+        "--export_openvino. To convert BERT alone, pass "
+        f"--skip='{heads.TASK_HEAD}'."
     )
 
 

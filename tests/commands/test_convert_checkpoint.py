@@ -444,7 +444,7 @@ TWO_LABELS = {"labels": ["no", "yes"]}
     [
         ("token_classification", {}, None, "--head: "),
         ("encoder", {"is_left_to_right": True}, None, "`is_left_to_right`"),
-        ("sequence_classification", {}, TOP, "`top` .*--skip="),
+        ("sequence_classification", {}, TOP, "pooling head.*--skip="),
         ("sequence_classification", {}, TWO_LABELS, "2 labels and 3 classes"),
     ],
 )
@@ -455,6 +455,17 @@ def test_unsuitable_model_is_an_error(tmp_path, head, config, task, message):
     with pytest.raises(InputError, match=message):
         to_hf(tmp_path / "a", name="b")
     assert not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize("to", ["huggingface", "openvino"])
+def test_bilstm_is_one_sentence_not_a_list_of_its_weights(tmp_path, to):
+    arrays = released(tmp_path / "a", "token_classification")
+    arrays["bilstm/layer_0/forward_lstm/lstm_cell/bias"] = np.zeros(3, "f")
+    tf1.write(str(tmp_path / "a" / "bert_model.ckpt"), arrays)
+    flags = {"input": str(tmp_path / "a"), "output": str(tmp_path / "b")}
+    with pytest.raises(InputError, match="--export_openvino") as caught:
+        convert(to=to, **flags)
+    assert "lstm_cell" not in str(caught.value)
 
 
 def test_config_of_another_model_is_an_error(tmp_path):

@@ -24,7 +24,13 @@ from official_bert.sources import heads, task_file
 from official_bert.sources.formats import Source
 from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.sources.formats.huggingface import sentence_transformers
-from official_bert.sources.model import Arrays, Description, Model, Names
+from official_bert.sources.model import (
+    Arrays,
+    Description,
+    Model,
+    Names,
+    pooling_head_error,
+)
 from official_bert.tasks.multilabel import MultilabelTask
 
 _WEIGHTS = "model.safetensors"
@@ -216,11 +222,7 @@ def write(model: Model, directory: str) -> None:
 def _make_config(model: Model) -> dict[str, Any]:
     config, task = model.description.config, model.description.task or {}
     if heads.POOLING_KEY in task:
-        raise InputError(
-            "transformers has no model with a pooling head (frozen BERT, "
-            f"BiLSTM). Received: task.json with `top` {task['top']}. To "
-            f"convert the encoder alone, pass --skip='{heads.TASK_HEAD}'."
-        )
+        raise pooling_head_error(model.arrays.where)
     if config.is_left_to_right:
         raise InputError(
             "A model with `is_left_to_right` has no counterpart in "
