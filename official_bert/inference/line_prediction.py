@@ -4,9 +4,12 @@ import contextlib
 import itertools
 import json
 import operator
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
+
+from absl import logging
 
 from official_bert import pages, tasks
 from official_bert.errors import (
@@ -166,10 +169,27 @@ def _item(parser: Task | Answerer, options: Predict, line: Input) -> Item:
             f"{line.where}: must be an object, so that {options.output_file} "
             f"has columns. Received: {quoted(line.shown)}. Write a .jsonl file."
         )
+    if line.where.endswith(":1") and options.input_format == "auto":
+        _warn_of_header(line, options)
     try:
         return parser.parse(line.value, line.where), line.shown
     except InputError as error:
         raise InputError(f"{error}{_advice(options, line.value)}") from error
+
+
+def _warn_of_header(line: Input, options: Predict) -> None:
+    """Warns if a line that is read as a text is the header of a table."""
+    columns = options.task.get("columns") or {}
+    names = columns.get("names") if columns.get("has_header") else None
+    if not names or options.resolved_format != "text":
+        return
+    cells = re.split("[,;\t]", line.value.replace('"', ""))
+    if {*names} <= {*map(str.strip, cells)}:
+        logging.warning(
+            f"{line.where} is read as a text, but has the names of the columns "
+            "of the training data. For a table, add --input_format=csv or tsv "
+            "and, on standard input, --input_file=/dev/stdin"
+        )
 
 
 def _advice(options: Predict, value: Any) -> str:

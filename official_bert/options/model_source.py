@@ -14,6 +14,7 @@ from official_bert.options import checks, flags
 from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
 from official_bert.sources import (
+    checkpoint_paths,
     formats,
     pretrained,
     task_file,
@@ -272,6 +273,11 @@ def require_finetuned(directory: str) -> None:
             raise InputError(
                 f"{directory}: must be the directory of a fine-tuned model, "
                 "not of a sweep. Choose the directory of one of its runs."
+            )
+        if path := checkpoint_paths.beside(directory, file_names.TASK):
+            raise InputError(
+                f"{directory}: must be the run directory, "
+                f"{os.path.dirname(path) or '.'}. Its best checkpoint is used."
             )
         if run.has(file_names.CONFIG) or run.has(file_names.CHECKPOINT_LIST):
             raise InputError(

@@ -89,6 +89,24 @@ def test_invalid_line_is_named_and_the_output_file_is_unchanged(
     assert not list(folder.glob("*.tmp*"))
 
 
+@pytest.mark.parametrize(
+    ("name", "header", "flags", "is_table"),
+    [
+        ("-", "id,a", {}, True),
+        ("data", '"a";"label"', {}, True),
+        ("a.txt", "a", {}, True),
+        ("a.txt", "a", {"input_format": "lines"}, False),
+        ("a.txt", "a sun, good", {}, False),
+    ],
+)
+def test_table_that_is_read_as_texts_is_a_warning(
+    own_model, ask, caplog, name, header, flags, is_table
+):
+    data = f"{header}\na\n".encode()
+    assert len(ask(data, name, model_dir=own_model("a"), **flags)) == 2
+    assert ("has the names of the columns" in caplog.text) == is_table
+
+
 def test_chunks_before_an_invalid_line_are_answered(tuned, ask, capsys):
     with pytest.raises(InputError, match=r"^a\.jsonl:3"):
         ask(b'"a"\n"b"\n3\n', "a.jsonl", model_dir=tuned, chunk_size=2)
@@ -253,6 +271,8 @@ FOLDER = {
     "HF/config.json": HF_CONFIG,
     "HF/vocab.txt": "a",
     "HF/model.safetensors": "",
+    "RUN/task.json": "{}",
+    "RUN/best/checkpoint": "",
     "NO_CLASS/config.json": NO_CLASS,
     "NO_CLASS/vocab.txt": "a",
     "NO_CLASS/model.safetensors": "",
@@ -267,6 +287,10 @@ WRONG = [
     ("", "--model_dir must be given"),
     ("--model_dir=none", "none: must be an existing run directory"),
     ("--model_dir=SWEEP", "SWEEP: must .* not of a sweep"),
+    (
+        "--model_dir=RUN/best",
+        "RUN/best: must be the run directory, RUN. Its best",
+    ),
     (PRETRAINED, "pretrained: .* task.json"),
     ("--model_dir=SERVED", "SERVED is a SavedModel"),
     ("--model_dir=ORIGINAL", "ORIGINAL: must .*run_classifier.* --do_predict"),
