@@ -92,18 +92,21 @@ class NamedModel(flags.Options, heading="Model"):
             casing += ", with accents"
         logging.info(f"--model={model}: {found.init_checkpoint}, {casing}")
         implied = {
-            field.name: getattr(found, field.name)
-            for field in dataclasses.fields(found)
-            if field.name in self.fields()
-            and getattr(found, field.name) != field.default
+            name: value
+            for name, value in dataclasses.asdict(found).items()
+            if name in self.fields() and value != getattr(ModelFiles, name)
         }
         options = self.fill(implied)
-        # These flags change the tokenizer of the model.
-        for name in self.fields().keys() & TokenizerOptions.fields():
-            implied[name] = getattr(found, name)
-        if implied.items() <= vars(options).items():
+        if options._with_flags(found) == found:
             vars(options)["model_files"] = found  # Already read.
         return options
+
+    def _with_flags(self, model_files: ModelFiles) -> ModelFiles:
+        """Returns the files of a model; those that flags name replace them."""
+        names = self.fields().keys() & ModelFiles.names()
+        values = {name: getattr(self, name) for name in names}
+        given = {n: v for n, v in values.items() if v is not None}
+        return dataclasses.replace(model_files, **given)
 
     def replace(self, **changes: Any) -> flags.Self:
         """Keeps what was read of the model, unless its files change."""
@@ -121,9 +124,7 @@ class NamedModel(flags.Options, heading="Model"):
     @functools.cached_property
     def model_files(self) -> ModelFiles:
         """The files of the model, which are read at most once."""
-        names = self.fields().keys() & ModelFiles.names()
-        values = {name: getattr(self, name) for name in names}
-        return ModelFiles(**{n: v for n, v in values.items() if v is not None})
+        return self._with_flags(ModelFiles())
 
     def download_weights(self) -> None:
         """Downloads the weights of --model, unless other weights are given."""

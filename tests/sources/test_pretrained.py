@@ -291,9 +291,15 @@ def test_model_without_vocabulary_needs_one_which_shows_its_casing(models):
         pathlib.Path("other.txt").write_text(f"{token}\n")
         found = pretrained.find("model", "other.txt")
         assert (found.vocab_file, found.do_lower_case) == ("", is_uncased)
-    line = "--input_file=a --output_file=b --model=model"
+    pathlib.Path("a").write_text("a")
+    line = "--input_file=a --output_file=b --model=model --layers=-1"
+    line += " --max_seq_length=6"
     with pytest.raises(InputError, match="--vocab_file is required"):
         command_lines.parse(ExtractFeatures, line)
+    given = command_lines.parse(
+        ExtractFeatures, f"{line} --vocab_file=other.txt"
+    )
+    assert given.model_files.vocab_file == "other.txt"
 
 
 @pytest.mark.parametrize(
