@@ -99,8 +99,8 @@ def variant(path: str) -> str:
     the results.
     """
     names = map(os.path.basename, path.split(","))
-    stems = "_".join(name.partition(".")[0] for name in names)
-    return "_" + re.sub(r"\W+", "_", stems)[:100]
+    stems = [re.sub(r"(\.\w+)?(\.gz)?$", "", name) for name in names]
+    return "_" + re.sub(r"\W+", "_", "_".join(stems))[:100]
 
 
 def records(split: str) -> str:
