@@ -176,7 +176,7 @@ def _openvino(
         raise InputError(
             "--precision=bfloat16 needs OpenVINO. Add --engine=openvino."
         )
-    logging.info("Engine: TensorFlow")
+    logging.info(f"Engine: TensorFlow: {model_files.init_checkpoint}")
     return None
 
 

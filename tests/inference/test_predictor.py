@@ -149,6 +149,21 @@ def test_frame_has_all_parts_of_the_answers_of_other_tasks(tokenizer):
     ]
 
 
+def test_best_checkpoint_of_a_run_is_used_and_named(
+    saved, tmp_path, monkeypatch, caplog
+):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(saved, "run")
+    (tmp_path / "run" / "best").mkdir()
+    for path in (tmp_path / "run").glob("model.ckpt-*"):
+        path.rename(path.parent / "best" / path.name)
+    (tmp_path / "run" / "checkpoint").rename("run/best/checkpoint")
+    caplog.set_level("INFO", logger="absl")
+    texts = sentences(5, 2)
+    assert Predictor.from_dir("run")(texts) == Predictor.from_dir(saved)(texts)
+    assert "Engine: TensorFlow: run/best" in caplog.messages
+
+
 def test_run_directory_is_loaded_by_both_functions_only(saved):
     texts = sentences(5, 2)
     expected = Predictor.from_dir(saved)(texts)
