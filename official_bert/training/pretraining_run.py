@@ -1,37 +1,34 @@
 """Pre-training with a masked LM or LM loss, and a sentence pair loss."""
 
 import collections
-import contextlib
 import dataclasses
 import functools
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from official_bert.config import MAX_PADDING, BertConfig
-from official_bert.errors import InputError, listed
-from official_bert.inputs import datasets, record_tokenizer, records, schemas
+from official_bert.inputs import datasets, record_tokenizer
 from official_bert.inputs.records import RecordFiles
 from official_bert.io import files, progress
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.options import RunPretraining
 from official_bert.runs import file_names
-from official_bert.sources import checkpoint_paths, tokenizer_files
+from official_bert.sources import tokenizer_files
 from official_bert.sources.heads import OF_PAIRS
 from official_bert.tokenization import load_vocab
-from official_bert.tokenization.vocab import MAX_SHARE_UNKNOWN, warn_of_unknown
 from official_bert.training import (
     checkpointing,
     distribution,
     loop,
     precision,
+    pretraining_records,
     reporting,
     resuming,
     step,
@@ -83,7 +80,9 @@ class PretrainingRun:
         batches = datasets.evaluation_batches(
             self.eval_data, options.eval_batch_size, options.max_eval_steps
         )
-        batches = _with_checked_ids(batches, self.model.config)
+        batches = pretraining_records.with_checked_ids(
+            batches, self.model.config.vocab_size
+        )
         # Whole batches, so that the masks do not depend on the replicas.
         return batches.enumerate().map(
             datasets.without_autograph(
@@ -185,7 +184,9 @@ class PretrainingRun:
             seed=start.seed,
             start=start.examples_seen,
         )
-        return _with_checked_ids(batches, self.model.config)
+        return pretraining_records.with_checked_ids(
+            batches, self.model.config.vocab_size
+        )
 
     def data_files(self) -> dict[str, list[str]]:
         """Returns the files whose fingerprints are in the run's record."""
@@ -205,7 +206,9 @@ def pretrain(options: RunPretraining) -> None:
     """Trains, evaluates, or both."""
     with run_context(options):
         run = prepare(options)
-        with _naming_damaged_records(run):
+        with pretraining_records.naming_damaged(
+            (run.data, run.eval_data), run.model.config.vocab_size
+        ):
             if options.do_train:
                 global_step = fit(run)
             else:
@@ -224,19 +227,21 @@ def prepare(options: RunPretraining) -> PretrainingRun:
     if options.vocab_file:
         vocab = load_vocab(options.vocab_file)
         config.require_vocabulary(vocab, options.model_files.vocab_source)
-    names = _expand(options.input_file)
-    eval_names = _expand(options.eval_file) if options.eval_file else []
-    _check_descriptions([*names, *eval_names], config, options)
+    names = pretraining_records.expand(options.input_file)
+    eval_names = pretraining_records.expand(options.eval_file)
+    pretraining_records.check_descriptions(
+        [*names, *eval_names], config, options
+    )
     resumed = resuming.check(options, config, {"training data": names})
     strategy = distribution.choose_strategy(options)
-    data = eval_data = _checked_records(names, config, options)
+    data = eval_data = pretraining_records.open_files(names, config, options)
     if options.do_train and options.do_eval and not options.eval_file:
         logging.warning(
             "The evaluation is on the training data. For held-out text, add "
             "--eval_file"
         )
     if options.eval_file:
-        eval_data = _checked_records(eval_names, config, options)
+        eval_data = pretraining_records.open_files(eval_names, config, options)
         if not (options.do_eval or options.eval_every):
             logging.warning("--eval_file needs --do_eval or --eval_every")
         if options.do_train and {*data.names} & {*eval_data.names}:
@@ -247,82 +252,6 @@ def prepare(options: RunPretraining) -> PretrainingRun:
     with strategy.scope(), policy:
         model = PretrainingModel(config)
     return PretrainingRun(options, strategy, model, data, eval_data, resumed)
-
-
-def _expand(patterns: str) -> list[str]:
-    """Returns the files of records that patterns match."""
-    names = files.expand(patterns)
-    found = [n for n in names if not n.endswith(record_tokenizer.SUFFIX)]
-    return records.without_empty(found or names)
-
-
-def _check_descriptions(
-    names: list[str], config: BertConfig, options: RunPretraining
-) -> None:
-    """Raises `InputError` if records do not suit the model or its loss.
-
-    The model's vocabulary may be known from `--vocab_file`, or from a file
-    beside its weights; otherwise, only its size is compared. If a file beside
-    the vocabulary has the casing, it is compared, too.
-    """
-    found = record_tokenizer.read_all(names)
-    if not found:
-        return
-    for name, description in found.items():
-        nsp = description.get("nsp", options.nsp)
-        if options.nsp not in (nsp, "none"):
-            message = f"must be none or, as in the records of {name}, {nsp}."
-            raise options.error("nsp", message)
-    name = max(found, key=lambda name: found[name]["share_unknown"])
-    description = found[name]
-    share = description["share_unknown"]
-    if share > MAX_SHARE_UNKNOWN:
-        warn_of_unknown(f"{name}: {share:.1%} of the tokens")
-    size = description["num_tokens"]
-    is_same = 0 <= config.vocab_size - size <= MAX_PADDING
-    model = f"{options.bert_config_file} ({config.vocab_size:,} tokens)"
-    if vocab_file := _vocabulary_of_model(options):
-        vocab = load_vocab(vocab_file)
-        beside = tokenizer_files.read(os.path.dirname(vocab_file))
-        lower = beside.do_lower_case
-        casing = {} if lower is None else {"do_lower_case": lower}
-        expected = record_tokenizer.describe(vocab, vocab_file, **casing)
-        ours, theirs = (d["tokenizer"] for d in (expected, description))
-        is_same = ours.items() <= theirs.items()
-        model = record_tokenizer.text(expected)
-    if not is_same:
-        raise InputError(
-            f"{name} was created with {record_tokenizer.text(description)}, "
-            f"but {options.flag('model') if options.model else 'the model'} "
-            f"has {model}. Create the records with the model's vocabulary and "
-            "casing or, if the model is to have another vocabulary, add "
-            f"--vocab_file={description['vocab_file']}."
-        )
-
-
-def _vocabulary_of_model(options: RunPretraining) -> str | None:
-    run = options.run_directory
-    if options.vocab_file:
-        return options.vocab_file
-    if not options.do_train and run.has(file_names.VOCAB):
-        return run.file(file_names.VOCAB)
-    checkpoint = options.init_checkpoint
-    return checkpoint and checkpoint_paths.beside(checkpoint, file_names.VOCAB)
-
-
-@contextlib.contextmanager
-def _naming_damaged_records(run: PretrainingRun) -> Iterator[None]:
-    """Replaces TensorFlow's error by one that names the damaged record."""
-    try:
-        yield
-    except (
-        tf.errors.DataLossError,
-        tf.errors.InvalidArgumentError,
-        UnicodeDecodeError,  # Raised if the message quotes a damaged record.
-    ):
-        for data in (run.data, run.eval_data):
-            records.check_files(data, run.model.config.vocab_size, limit=None)
-        raise  # No record is damaged.
 
 
 def _write_results(run: PretrainingRun, results: dict[str, Any]) -> None:
@@ -357,30 +286,6 @@ def _write_results(run: PretrainingRun, results: dict[str, Any]) -> None:
             )
 
 
-def _checked_records(
-    paths: list[str], config: BertConfig, options: RunPretraining
-) -> RecordFiles:
-    """Returns the records after checking them against model and options."""
-    num_predictions = options.max_predictions_per_seq
-    masking = records.read_masking(paths[0])
-    schema = schemas.record_schema(options, is_masked=not masking)
-    data = RecordFiles(paths, schema, masking)
-    records.check_files(data, config.vocab_size)
-    single = []
-    if options.nsp != "none":
-        single = [path for path in paths if not records.has_two_segments(path)]
-    if single:
-        logging.warning(
-            f"{listed(single)}: the first record has no segment B. If the "
-            "records were created with --nsp=none, pass --nsp=none here too"
-        )
-    if masking and masking.max_predictions_per_seq != num_predictions:
-        number = masking.max_predictions_per_seq
-        message = f"must be {number}, as in the records."
-        raise options.error("max_predictions_per_seq", message)
-    return data
-
-
 def _make_schedule(options: RunPretraining) -> LinearWarmupDecay:
     num_steps, num_warmup = options.num_train_steps, options.num_warmup_steps
     if num_warmup >= num_steps:
@@ -411,22 +316,3 @@ def mean_metrics(
         name: np.float32(total / (weight or 1.0))
         for name, (total, weight) in totals.items()
     }
-
-
-def _with_checked_ids(
-    batches: tf.data.Dataset, config: BertConfig
-) -> tf.data.Dataset:
-    """Returns batches that raise an error if an id is out of range.
-
-    Without this check, only CPUs without XLA report such an id.
-    """
-
-    @datasets.without_autograph
-    def check(batch: dict[str, Any]) -> dict[str, Any]:
-        for name in ("input_ids", "masked_lm_ids"):
-            if name in batch:
-                tf.debugging.assert_non_negative(batch[name])
-                tf.debugging.assert_less(batch[name], config.vocab_size)
-        return batch
-
-    return batches.map(check, num_parallel_calls=tf.data.AUTOTUNE)
