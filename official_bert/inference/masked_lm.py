@@ -16,6 +16,7 @@ from official_bert.tasks import engines, probabilities
 from official_bert.tasks.engines import Engine
 from official_bert.tasks.predict_inputs import parse_text
 from official_bert.tokenization import Tokenizer
+from official_bert.tokenization.vocab import warn_if_unknown
 
 MASK = "[MASK]"
 
@@ -53,6 +54,7 @@ class MaskedLanguageModel:
         bias = np.full(self.config.vocab_size, -np.inf, np.float32)
         bias[self._token_ids] = 0.0
         self._vocabulary_bias = bias
+        self._has_warned = False  # About unknown words.
         self._engine = engine or keras_engine.make(
             lambda batch: [model(batch).masked_lm_logits]
         )
@@ -77,6 +79,16 @@ class MaskedLanguageModel:
                 f"model's {max_length} positions. Shorten the text."
             )
         return text, ids
+
+    def _warn_if_unknown(self, texts: Sequence[Sequence[int]]) -> None:
+        """Warns once if many tokens of texts are [UNK]."""
+        unknown = self.tokenizer.vocab["[UNK]"]
+        if not self._has_warned:
+            self._has_warned = warn_if_unknown(
+                sum(ids.count(unknown) for ids in texts),
+                sum(map(len, texts)) or 1,
+                "the first tokens",
+            )
 
     def _row(
         self, ids: Sequence[int], positions: Sequence[int]
@@ -142,6 +154,7 @@ class FillMask(MaskedLanguageModel):
 
     def guess(self, examples: Sequence[Unpadded]) -> list[list[list[Guess]]]:
         """Returns guesses, best first, for each [MASK] of each text."""
+        self._warn_if_unknown([row["input_ids"] for row in examples])
 
         def finish(outputs: Sequence[np.ndarray], batch: Any) -> Any:
             counts = np.count_nonzero(batch["masked_lm_positions"], axis=1)
@@ -195,6 +208,7 @@ class Scorer(MaskedLanguageModel):
 
         It is in nats. [CLS] and [SEP] are not scored and not counted.
         """
+        self._warn_if_unknown(examples)
         totals = [0.0] * len(examples)
         tokens = (
             (example, position)

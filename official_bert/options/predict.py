@@ -142,7 +142,8 @@ class Predict(AnswerOptions, heading="Model"):
             self.require_unset(("text_a_column", "has_header"), message)
         needs_file = self.resolved_format in ("csv", "conll")
         if needs_file and self.input_file == "-":
-            raise self.error("input_format", "needs --input_file. Add it.")
+            message = "needs --input_file. Add it: /dev/stdin for a pipe."
+            raise self.error("input_format", message)
         output = self.output_file or ""
         others = {"gz", "xls", "conll", *tables.FORMATS} - {"csv", "jsonl"}
         if output.lower().rpartition(".")[2] in others:

@@ -152,3 +152,16 @@ def test_other_objects_than_model_and_tokenizer_are_errors(model, tokenizer):
 def test_number_of_guesses_must_be_positive(model, tokenizer):
     with pytest.raises(InputError, match=r"`num_guesses`.* 0"):
         masked_lm.fill(model, tokenizer, "the [MASK]", 0)
+
+
+@pytest.mark.parametrize(
+    ("answerer", "text"),
+    [(masked_lm.FillMask, "[MASK] {}"), (masked_lm.Scorer, "good {}")],
+)
+def test_warning_says_once_that_words_are_unknown(
+    model, tokenizer, caplog, answerer, text
+):
+    asked = answerer(model, tokenizer)
+    for words, count in (("cat", 0), ("žluťoučký kůň", 1), ("žluťoučký", 1)):
+        asked.answer([asked.parse(text.format(words), "a")])
+        assert caplog.text.count("% of the first tokens are [UNK]") == count
