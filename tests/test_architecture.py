@@ -35,7 +35,7 @@ LEVELS = [
     "inputs.datasets=inputs.records",
     "hub inference.forward export.quantization export.networks "
     "sources.loading=sources.model=sources.converter=sources.weights="
-    "sources.model_card="
+    "sources.model_card=sources.model_changes="
     f"sources.formats.tf1.checkpoint={WEIGHTS_OF_FORMATS}="
     "runs.checkpoints",
     "export.engine_models",
