@@ -17,6 +17,7 @@ PAGES = {
     "SECURITY.md": "security.md",
     "CHANGELOG.md": "changelog.md",
     "data/README.md": "data.md",
+    "data/bert_tiny/README.md": "bert_tiny_demo.md",
     "benchmarks/README.md": "benchmarks.md",
     "tools/README.md": "tools.md",
 }
