@@ -204,8 +204,10 @@ def report(summary: Summary, names: Sequence[str], job: Job) -> None:
         values.pop(options.document_blank_lines, None)
         advice = (
             "Use one file per document, or set --document_blank_lines: "
-            f"{', '.join(values.values())}. {CANNOT_SPLIT}"
+            f"{', '.join(values.values())}"
         )
+        if num_single or mean_length > _MAX_MEAN_LENGTH:
+            advice += f". {CANNOT_SPLIT}"
     logging.warning(f"Check the documents: {problem}. {advice}")
 
 
