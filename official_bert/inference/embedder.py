@@ -27,7 +27,7 @@ from official_bert.tasks.sentence_vectors import (
     similarity,
 )
 from official_bert.tokenization import Tokenizer
-from official_bert.tokenization.vocab import warn_if_unknown
+from official_bert.tokenization.vocab import warn_if_unknown_ids
 
 Vectors = npt.NDArray[np.float32]
 
@@ -176,8 +176,10 @@ class Embedder:
             while chunk := list(itertools.islice(rows, _CHUNK)):
                 features, are_truncated = zip(*chunk, strict=True)
                 if not self._has_warned_of_unknown:
-                    self._has_warned_of_unknown = _warn_if_unknown(
-                        features, self.tokenizer
+                    self._has_warned_of_unknown = warn_if_unknown_ids(
+                        [row["input_ids"] for row in features],
+                        self.tokenizer.vocab["[UNK]"],
+                        "the tokens",
                     )
                 found = engines.run_rows(
                     self._engine, features, batch_size, self._finish
@@ -244,11 +246,3 @@ class Embedder:
         vectors = self(queries, prompt_name=prompt_name)
         kind = self.settings.similarity
         return SearchResult(*nearest(vectors, corpus, k, kind))
-
-
-def _warn_if_unknown(rows: Sequence[Any], tokenizer: Tokenizer) -> bool:
-    """Warns if many tokens of texts are [UNK]; returns whether it does."""
-    unknown = tokenizer.vocab["[UNK]"]
-    num_unknown = sum(row["input_ids"].count(unknown) for row in rows)
-    num_tokens = sum(len(row["input_ids"]) for row in rows)
-    return warn_if_unknown(num_unknown, num_tokens, "the tokens")

@@ -203,8 +203,9 @@ def _find_export(
     directory = checkpoint_paths.directory(checkpoint)
     kept = os.path.join(directory, file_names.CONVERTED, kind)
     path = os.path.join(kept, file_names.SOURCE)
-    source = _describe_source(model_files)
-    if not files.exists(path) or files.read_text(path) != source:
+    if not files.exists(path):
+        return None
+    if files.read_text(path) != _describe_source(model_files):
         return None
     RunDirectory(directory).warn_if_unfinished()
     return kept

@@ -16,7 +16,7 @@ from official_bert.tasks import engines, probabilities
 from official_bert.tasks.engines import Engine
 from official_bert.tasks.predict_inputs import parse_text
 from official_bert.tokenization import Tokenizer
-from official_bert.tokenization.vocab import warn_if_unknown
+from official_bert.tokenization.vocab import warn_if_unknown_ids
 
 MASK = "[MASK]"
 
@@ -82,12 +82,10 @@ class MaskedLanguageModel:
 
     def _warn_if_unknown(self, texts: Sequence[Sequence[int]]) -> None:
         """Warns once if many tokens of texts are [UNK]."""
-        unknown = self.tokenizer.vocab["[UNK]"]
         if not self._has_warned:
-            self._has_warned = warn_if_unknown(
-                sum(ids.count(unknown) for ids in texts),
-                sum(map(len, texts)) or 1,
-                "the first tokens",
+            unknown = self.tokenizer.vocab["[UNK]"]
+            self._has_warned = warn_if_unknown_ids(
+                texts, unknown, "the first tokens"
             )
 
     def _row(

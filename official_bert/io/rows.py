@@ -273,9 +273,10 @@ def label_key(label: str) -> Any:
     text = "".join(visible).strip("\"'")
     text = re.sub(r"(?<=[^\W_])[-_](?=[^\W_])", " ", text)
     plain = " ".join(text.split())
-    bit, number = to_bit(plain), to_number(plain)
-    key = plain if number is None else number
-    return key if bit is None else bit
+    for value in (to_bit(plain), to_number(plain)):
+        if value is not None:
+            return value
+    return plain
 
 
 def only_item(cell: Any) -> Any:

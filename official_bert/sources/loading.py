@@ -190,9 +190,10 @@ def _assign(
     problems: dict[str, str] = {}
     for name in differing:
         own, found = shapes.get(name), stored.get(name)
-        allowing = [may_initialize] * (own is not None)
-        allowing += [may_skip] * (found is not None)
-        if all(pattern and re.search(pattern, name) for pattern in allowing):
+        # A variable needs `may_initialize`, a stored array needs `may_skip`.
+        allows_variable = own is None or _matches(may_initialize, name)
+        allows_array = found is None or _matches(may_skip, name)
+        if allows_variable and allows_array:
             continue
         problem = f"missing: {name}"
         if own is None:
@@ -321,3 +322,7 @@ def load_newest(
     """
     assign = functools.partial(_assign, variables, model_files=None, **patterns)
     return checkpoints.first_undamaged(directory, assign, resumes=resumes)
+
+
+def _matches(pattern: str, name: str) -> bool:
+    return bool(pattern and re.search(pattern, name))

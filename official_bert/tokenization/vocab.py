@@ -9,7 +9,7 @@ the        2     a whole word, or the start of one
 """
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from absl import logging
@@ -81,6 +81,14 @@ def warn_if_unknown(num_unknown: int, num_tokens: int, tokens: str) -> bool:
     if are_many := num_unknown > _MAX_SHARE_UNKNOWN_IN_TASKS * num_tokens:
         warn_of_unknown(f"{num_unknown / num_tokens:.1%} of {tokens}")
     return are_many
+
+
+def warn_if_unknown_ids(
+    texts: Sequence[Sequence[int]], unknown: int, tokens: str
+) -> bool:
+    """Does the same for token ids; `unknown` is the id of [UNK]."""
+    num_unknown = sum(ids.count(unknown) for ids in texts)
+    return warn_if_unknown(num_unknown, sum(map(len, texts)), tokens)
 
 
 def convert_by_vocab(

@@ -458,7 +458,7 @@ def test_unsuitable_model_is_an_error(tmp_path, head, config, task, message):
 
 
 @pytest.mark.parametrize("to", ["huggingface", "openvino"])
-def test_bilstm_is_one_sentence_not_a_list_of_its_weights(tmp_path, to):
+def test_error_about_a_bilstm_does_not_list_its_weights(tmp_path, to):
     arrays = released(tmp_path / "a", "token_classification")
     arrays["bilstm/layer_0/forward_lstm/lstm_cell/bias"] = np.zeros(3, "f")
     tf1.write(str(tmp_path / "a" / "bert_model.ckpt"), arrays)

@@ -109,7 +109,7 @@ def test_wrong_columns_or_labels_are_an_error(
         ("pos neg", "unknown", None),
     ],
 )
-def test_value_in_all_rows_that_is_no_label_is_not_ignored(
+def test_same_unknown_label_in_all_rows_is_reported(
     tmp_path, caplog, labels, value, message
 ):
     for split, cells in (("train", labels.split()), ("test", [value] * 2)):
