@@ -64,11 +64,11 @@ def parse_line(text: str, where: str) -> Any:
     except json.JSONDecodeError as error:
         # The first line of an indented file may be "[" or "{".
         is_whole_file = text.lstrip()[:1] == "[" or text.strip() == "{"
+        advice = f" {WRITE_LINES}" if is_whole_file else ""
         raise InputError(
             f"{where}: must be a JSON value, all on one line. Received: "
             f"{error.msg.removesuffix(' at')} at character {error.pos + 1}."
-            + is_whole_file
-            * f" {WRITE_LINES}"
+            f"{advice}"
         ) from error
     except _INVALID as error:
         raise InputError(f"{where}: must be a JSON value. {error}.") from error

@@ -240,8 +240,8 @@ class OwnTags(own_data.OwnFiles, ConllData):
         rows = [*own_data.accepted_rows(all_rows, ())]
         words, tags = self._find_columns(rows[0], needs_tags)
         # `predict.py` reads no labels.
-        reads_labels = bool(tags and options.train_file)
-        shown = f" --label_column={tags}" * reads_labels
+        reads_labels = tags and options.train_file
+        shown = f" --label_column={tags}" if reads_labels else ""
         logging.info(f"{path}: --text_column={words}{shown}")
         if isinstance(rows[0].cells.get(tags or words), list):
             return rows, words, tags

@@ -408,7 +408,8 @@ def _make_schedule(
     if num_extra:
         remaining = num_examples * options.num_train_epochs - num_extra
         num_train_steps = max(1, int(remaining / batch_size))
-    or_values = f", or set {options.more_steps}" * bool(options.more_steps)
+    more_steps = options.more_steps
+    or_values = f", or set {more_steps}" if more_steps else ""
     if num_batches < 1:
         raise InputError(
             "Training must have at least one step. Received: "

@@ -84,7 +84,7 @@ def warn_unless_better(
         return
     has_rare_labels = baseline.get("accuracy", 0.0) > MAX_SHARE_OF_LABEL
     has_rare_labels |= baseline.get("micro_f1") == 0.0
-    advice = f"more steps{f' ({more_steps})' * bool(more_steps)}"
+    advice = f"more steps ({more_steps})" if more_steps else "more steps"
     if _has_class_weights(task) and has_rare_labels:
         advice = "--class_weights=balanced, because labels are rare,"
         if options.is_set("class_weights"):

@@ -233,7 +233,9 @@ def read_score_activation(
     _require(own, prompt_key, own.content.get(prompt_key), [None])
     activation = str(name).rpartition(".")[-1]
     source = own if own.content.get("activation_fn") else config
-    known = ["Identity", "Sigmoid"] + ["Softmax"] * (not has_one_label)
+    known = ["Identity", "Sigmoid"]
+    if not has_one_label:
+        known.append("Softmax")
     _require(source, "activation_fn", activation, known)
     return activation
 
