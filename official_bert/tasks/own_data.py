@@ -199,6 +199,12 @@ class OwnData(OwnFiles):
         """Returns the line of a row; with several files, FILE:LINE."""
         return str(row.line) if row.path == self.path(split) else row.where
 
+    def file_and_line(self, guid: str) -> tuple[str, str]:
+        """Returns where an example comes from whose `guid` is the default."""
+        split, _, place = guid.partition("-")
+        file, _, line = place.rpartition(":")
+        return file or self.path(split), line
+
     def places(self, guids: Sequence[str], split: str) -> str:
         """Returns the ids or lines of examples, for a message."""
         if self.options.id_column is not None:

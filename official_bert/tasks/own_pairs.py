@@ -121,8 +121,8 @@ def _check_search(
     if options.best_metric and options.best_metric not in names:
         message = f"must be a metric of this evaluation: {', '.join(names)}."
         raise options.error("best_metric", message)
-    scored = [split for split, found in columns.items() if found.score]
-    if options.corpus_file and {*scored} - {"train"}:
+    scored = {split for split, found in columns.items() if found.score}
+    if options.corpus_file and scored & {"dev", "test"}:
         message = "is for evaluations of pairs without scores. Omit it."
         raise options.error("corpus_file", message)
     if options.mine_negatives:
@@ -184,7 +184,7 @@ class OwnPairs(OwnTexts):
     input_ending = ""  # `predict.py` reads no tables of texts to embed.
 
     def columns(self, split: str) -> PairColumns:
-        """Returns the columns of the file of a split."""
+        """Returns the columns of the file of a split, which is read."""
         if split == "dev" and self.options.holds_out:
             split = "train"
         rows = [*self.rows(split)]
@@ -192,7 +192,7 @@ class OwnPairs(OwnTexts):
         if split == "dev" and found.score:
             numbers = [row.number(found.score) for row in rows]
             _require_different(numbers, found.score, self.path(split))
-        return found._replace(score="") if split == "unlabeled" else found
+        return found
 
     def read(self, split: str) -> Sequence[Any]:
         if split == "corpus":
@@ -200,7 +200,7 @@ class OwnPairs(OwnTexts):
             return [row.text("text") for row in rows]
         options, examples = self.options, self.read_part(split)
         if examples is None:
-            examples = self.examples(self.rows(split), split)
+            examples = self.examples([*self.rows(split)], split)
             text_checks.warn_of_training_texts(self, split, examples)
         mines = split == "train" and not (options.do_train or options.dev_file)
         if mines and files.exists(self.path("dev")):
@@ -212,8 +212,9 @@ class OwnPairs(OwnTexts):
         texts = {text: e.guid for e in examples for text in e.texts if text}
         return [EmbeddingExample(guid, (text,)) for text, guid in texts.items()]
 
-    def _example_maker(self, split: str) -> Any:
-        columns = self.columns(split)
+    def _example_maker(self, rows: Sequence[Row], split: str) -> Any:
+        columns = pair_columns.find(self.options, rows)
+        score = "" if split == "unlabeled" else columns.score
 
         def make_example(row: Row) -> EmbeddingExample:
             pair = columns.text, columns.match or columns.text
@@ -225,7 +226,7 @@ class OwnPairs(OwnTexts):
                 # Objects may have different numbers of negatives.
                 if row.cells.get(column) is not None:
                     texts.append(row.text(column).strip())
-            label = row.number(columns.score) if columns.score else None
+            label = row.number(score) if score else None
             return EmbeddingExample(self.guid(row, split), (*texts,), label)
 
         return make_example

@@ -127,7 +127,7 @@ class OwnTexts(OwnLabels):
     def read(self, split: str) -> Sequence[TextExample]:
         if (part := self.read_part(split)) is not None:
             return part
-        examples = self.examples(self.rows(split), split)
+        examples = self.examples([*self.rows(split)], split)
         examples = [*warn_of_empty_texts(examples)]
         if split == "test":
             expected = "numbers"
@@ -141,8 +141,10 @@ class OwnTexts(OwnLabels):
         text_checks.warn_of_training_texts(self, split, examples)
         return examples
 
-    def _example_maker(self, split: str) -> Callable[[Row], Any]:
-        """Returns a function that makes the example of a row."""
+    def _example_maker(
+        self, rows: Sequence[Row], split: str
+    ) -> Callable[[Row], Any]:
+        """Returns a function that makes the example of one of the rows."""
         column_b = self.options.text_b_column
 
         def make_example(row: Row) -> TextExample:
@@ -157,9 +159,9 @@ class OwnTexts(OwnLabels):
 
         return make_example
 
-    def examples(self, rows: Iterable[Row], split: str) -> list[Any]:
+    def examples(self, rows: Sequence[Row], split: str) -> list[Any]:
         """Returns the examples of all rows; raises one error for all faults."""
-        make_example = self._example_maker(split)
+        make_example = self._example_maker(rows, split)
         examples, errors = [], {}
         for row in rows:
             try:
@@ -204,13 +206,11 @@ class OwnTexts(OwnLabels):
     def wrong_rows(
         self, wrong: Iterable[WrongAnswer], probability: str
     ) -> list[Sequence[Any]]:
-        options = self.options
         if not self.labels:
             return []
-        names = options.text_columns
-        id_names = ["file", "line"]
-        if options.id_column is not None:
-            id_names = [options.id_column]
+        options = self.options
+        names, id_column = options.text_columns, options.id_column
+        id_names = ["file", "line"] if id_column is None else [id_column]
         header = (*id_names, "label", "prediction", probability, *names)
         rows: list[Sequence[Any]] = [header]
         is_descending = probability == "probability"
@@ -218,13 +218,10 @@ class OwnTexts(OwnLabels):
             wrong, key=operator.attrgetter(probability), reverse=is_descending
         ):
             example = answer.example
-            ids = [example.guid]
-            if options.id_column is None:
-                split, _, place = example.guid.partition("-")
-                file, _, line = place.rpartition(":")
-                ids = [file or self.path(split), line]
-            both = (example.label, answer.prediction)
-            labels = map(label_cell, both)
+            ids: Sequence[str] = [example.guid]
+            if id_column is None:
+                ids = self.file_and_line(example.guid)
+            labels = map(label_cell, (example.label, answer.prediction))
             texts = example.texts[: len(names)]
             share = f"{getattr(answer, probability):.6f}"
             rows.append((*ids, *labels, share, *texts))
