@@ -116,7 +116,8 @@ class Row(NamedTuple):
         """Returns a cell that must be a string; it may be empty."""
         value = self.get(column)
         if not isinstance(value, str):
-            raise self.error(column, "be a text", value)
+            must = _NOT_EMPTY if _is_empty(value) else "be a text"
+            raise self.error(column, must, value)
         return value
 
     def name(self, column: str, advice: str = "") -> str:

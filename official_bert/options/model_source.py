@@ -278,7 +278,8 @@ def require_finetuned(directory: str) -> None:
         if path := checkpoint_paths.beside(directory, file_names.TASK):
             raise InputError(
                 f"{directory}: must be the run directory, "
-                f"{os.path.dirname(path) or '.'}. Its best checkpoint is used."
+                f"{os.path.dirname(path) or '.'}. Its best or newest "
+                "checkpoint is used."
             )
         if run.has(file_names.CONFIG) or run.has(file_names.CHECKPOINT_LIST):
             raise InputError(

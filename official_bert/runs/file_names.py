@@ -99,7 +99,7 @@ def variant(path: str) -> str:
     the results.
     """
     names = map(os.path.basename, path.split(","))
-    stems = [re.sub(r"(\.\w+)?(\.gz)?$", "", name) for name in names]
+    stems = [re.sub(r"(?i)(\.\w+)?(\.gz)?$", "", name) for name in names]
     return "_" + re.sub(r"\W+", "_", "_".join(stems))[:100]
 
 

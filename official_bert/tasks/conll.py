@@ -279,7 +279,8 @@ def sorted_tags(path: str, sentences: Sequence[Sentence]) -> tuple[str, ...]:
             "--label_file."
         )
     words = dict.fromkeys(word for s in sentences for word in s.words)
-    if all(map(str.isdecimal, words)) or len(tags) > len(words):
+    are_numbers = "".join(words).replace("-", "").isdecimal()
+    if are_numbers or len(tags) > len(words):
         raise InputError(
             f"{path}: must have words with tags. Received: the words "
             f"{listed(words)}, with the tags {listed(tags)}. Set "

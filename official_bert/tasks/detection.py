@@ -187,8 +187,16 @@ def _detect_task_type(options: _Options, rows: Sequence[Row]) -> _Options:
         return options.replace(task_type="multilabel")
     labels = [row.get(column) for row in rows]
     alternative, single = "", [*map(only_item, labels)]
-    if single != labels and not any(isinstance(x, list) for x in single):
+    lists = [label for label in single if isinstance(label, list)]
+    if single != labels and not lists:
         labels, alternative = single, " (otherwise: --task_type=multilabel)"
+    elif single != labels and not any(lists):
+        logging.warning(
+            f"{rows[0].path}: {len(lists)} of {len(rows)} texts have no label "
+            f"in column {column!r}, the others have one each. If these texts "
+            "are not labeled yet, remove them, and use "
+            "--task_type=classification"
+        )
     task_type = infer_task_type(labels)
     if task_type == "classification" and _are_mostly_numbers(labels):
         task_type = "regression"  # Reading raises an error for the others.

@@ -264,7 +264,8 @@ class OwnTags(own_data.OwnFiles, ConllData):
         if problems:
             logging.warning(
                 f"{path}: {len(problems)} spans overlap, or do not begin and "
-                f"end where words do:{bullet_list(problems)}"
+                "end where words do. Positions must count characters from 0, "
+                f"ends are exclusive:{bullet_list(problems)}"
             )
         return sentences
 
@@ -355,7 +356,9 @@ class OwnTags(own_data.OwnFiles, ConllData):
         cell = row.get(words)
         tagged = row.cells.get(tags) if tags else None
         if needs_tags and tagged is None:
-            raise row.error(tags, "have tags or spans", tagged)
+            raise row.error(
+                tags, "have tags or spans, or [] without any", tagged
+            )
         if isinstance(cell, str):
             sentence = split_text(cell, self._splitter)
             if tagged is not None:

@@ -291,6 +291,7 @@ WRONG = [
         "--model_dir=RUN/best",
         "RUN/best: must be the run directory, RUN. Its best",
     ),
+    ("--model_dir=RUN/typo", "the run directory, RUN. Its best or newest"),
     (PRETRAINED, "pretrained: .* task.json"),
     ("--model_dir=SERVED", "SERVED is a SavedModel"),
     ("--model_dir=ORIGINAL", "ORIGINAL: must .*run_classifier.* --do_predict"),

@@ -74,7 +74,7 @@ def test_values_of_parquet_and_arrow_are_json(tmp_path, file_format):
     expected = ("ä", 1, 0.5, ["x"], "2024-01-05", "1.50", "ä")
     assert first.cells == dict(zip(names, expected, strict=True))
     assert [second.line, second.cells["share"]] == [2, None]
-    message = rf"a\.{file_format}:2: .*'text' must be a text. Received: None"
+    message = rf"a\.{file_format}:2: .*'text' must not be empty.*: None"
     with pytest.raises(InputError, match=message):
         second.text("text")
     with pytest.raises(InputError, match=r"'x'\. .* text, label, share, tags"):

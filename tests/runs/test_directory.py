@@ -147,7 +147,7 @@ def test_overwriting_removes_only_what_a_training_run_wrote(
         ({"train_file": "a.csv"}, "dev", "out/../out/dev.jsonl", ""),
         ({"dev_file": "d/b.csv"}, "dev", "d/b.csv", ""),
         ({"dev_file": "b.csv"}, "dev", "d/b.csv", "_b"),
-        ({"train_file": "a.csv"}, "dev", "d/höhe 2.v1.csv.gz", "_höhe_2_v1"),
+        ({"train_file": "a.csv"}, "dev", "d/höhe 2.v1.csv.GZ", "_höhe_2_v1"),
         # No run: the results of a model of another format.
         ({}, "dev", "b.csv", ""),
         ({"test_file": "d/b.csv"}, "test", "d/b.csv", ""),

@@ -200,6 +200,15 @@ def test_labels_that_may_be_lists_or_numbers_are_reported(
     assert message in caplog.text
 
 
+def test_lists_of_at_most_one_label_are_reported(tmp_path, caplog):
+    labels = (["a"], ["b"], ["a"], [])
+    rows = [{"text": f"it is {i}", "label": labels[i % 4]} for i in range(12)]
+    text = "\n".join(map(json.dumps, rows))
+    options = complete(tmp_path, "a.jsonl", text)
+    assert options.task_type == "multilabel"
+    assert "3 of 12 texts have no label in column 'label'" in caplog.text
+
+
 @pytest.mark.parametrize("flags", [[], MULTILABEL])
 def test_spaces_around_labels_give_no_warning(tmp_path, caplog, flags):
     labels = ("good", " good", "bad", "bad ")

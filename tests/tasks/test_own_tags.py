@@ -198,7 +198,8 @@ def test_spans_that_are_not_whole_words_are_reported(tmp_path, caplog):
     [message] = [m for m in caplog.messages if "spans" in m]
     path = tmp_path / "a.jsonl"
     assert message.splitlines() == [
-        f"{path}: 3 spans overlap, or do not begin and end where words do:",
+        f"{path}: 3 spans overlap, or do not begin and end where words do. "
+        "Positions must count characters from 0, ends are exclusive:",
         f"  {path}:1: 'Ad' (PER) becomes 'Ada'",
         f"  {path}:2: 'Ada' (X) is omitted",
         f"  {path}:2: ' \\u200b' (Y) is omitted",
@@ -220,7 +221,7 @@ def with_spans(*spans):
     ("name", "text", "message"),
     [
         ("a.jsonl", LINE + NO_TAG, "2: .*list of 1 tag"),
-        ("a.jsonl", LINE + '{"tokens": ["a"]}', "2: .*'tags'"),
+        ("a.jsonl", LINE + '{"tokens": ["a"]}', r"2: .*'tags' .*or \[\] with"),
         ("a.jsonl", LINE + '{"tokens": "a", "tags": ["O"]}', "2: .*spans"),
         ("a.jsonl", LINE + '{"tokens": 1, "tags": []}', "2: .*list of words"),
         ("a.jsonl", LINE + EMPTY_WORD, "2: .*'' at position 1,"),
@@ -266,6 +267,8 @@ def with_spans(*spans):
         # With the number of each word; brat writes tag, start, end and word.
         ("a.txt", "1 a O\n2 b B-X\n\n1 c O\n", " .*: the words 1, 2, with"),
         ("a.txt", "O 0 1 a\nO 2 3 b\nO 4 5 c\n", " .*: the words O, with"),
+        # WebAnno, which INCEpTION writes.
+        ("a.tsv", "1-1\t0-1\ta\tX\n1-2\t2-3\tb\tO\n", " .*: the words 1-1,"),
         ("a.conllu", f"1{CELLS}\n2\tb{CELLS[2:]}\n", " .*--token_column"),
         ("a.txt", "a B-X\nb B-Y 2\n", "2: .*Words and tags with spaces need"),
         *(
