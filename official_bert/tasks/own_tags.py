@@ -21,7 +21,7 @@ import operator
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from absl import logging
 
@@ -46,6 +46,14 @@ _ADVICE = (
 
 # Characters that a word in CoNLL columns cannot have; spaCy has words of them.
 _SPACES = str.maketrans("\t\r\n", "   ")
+
+
+class WordColumns(NamedTuple):
+    """The columns of a table of words, and whether all words need tags."""
+
+    words: str
+    tags: str  # "": there are no tags.
+    needs_tags: bool
 
 
 def require_words(words: Sequence[Any], where: str) -> None:
@@ -127,16 +135,16 @@ class OwnTags(own_data.OwnFiles, ConllData):
         options = self.options
         splits = [x for x in options.used_splits if options.is_set(f"{x}_file")]
         paths = itertools.chain.from_iterable(map(self.paths, splits))
-        have_numbers = {*map(self.has_conll_columns, paths)}
-        if len(have_numbers) > 1:
+        are_tables = {*map(self.is_table, paths)}
+        if len(are_tables) > 1:
             return
-        for names in (
-            ("text_a_column", "token_column"),
-            ("label_column", "tag_column"),
-        ):
-            unused, used = names if True in have_numbers else names[::-1]
-            message = f"has no effect: use {options.flag_name(used)}."
-            options.require_unset([unused], message)
+        unused = ("token_column", "tag_column")
+        used = ("text_a_column", "label_column")
+        if False in are_tables:
+            unused, used = used, unused
+        for name, other in zip(unused, used, strict=True):
+            message = f"has no effect: use {options.flag_name(other)}."
+            options.require_unset([name], message)
 
     def with_training_file(self) -> "OwnTags":
         """Returns a copy with training and held-out sentences, and labels."""
@@ -196,7 +204,7 @@ class OwnTags(own_data.OwnFiles, ConllData):
         answers: Iterable[Sequence[str]],
     ) -> str:
         """Returns words and predicted tags in CoNLL columns."""
-        if self.has_conll_columns(self.paths(split)[0], needs_tags=False):
+        if not self.is_table(self.paths(split)[0], needs_tags=False):
             return super().predictions_text(split, examples, answers)
         lines = (
             "".join(
@@ -207,28 +215,28 @@ class OwnTags(own_data.OwnFiles, ConllData):
         )
         return "\n".join(lines)
 
-    def has_conll_columns(self, path: str, *, needs_tags: bool = True) -> bool:
-        """Whether a file has CoNLL columns, and is not a table.
+    def is_table(self, path: str, *, needs_tags: bool = True) -> bool:
+        """Whether a file is a table; if not, it has CoNLL columns.
 
         A `.tsv` file is a table if its first line names the column of words
         and, with `needs_tags`, one of tags or sentences.
         """
-        if (file_format := tables.format_of(path)) != "tsv":
-            return not file_format
+        file_format = tables.format_of(path)
+        if file_format != "tsv":
+            return bool(file_format)
         names = tsv.first_cells(path)
         if column := self.options.text_a_column:
-            return not (needs_tags or column.isdecimal() or column in names)
-        others = _named(names, conll.TAG_COLUMNS) or _sentence_columns(names)
-        is_header = others or not (needs_tags or {*names} & {*self.labels})
-        return not (is_header and _named(names, conll.WORD_COLUMNS))
+            return needs_tags or column.isdecimal() or column in names
+        if not _named(names, conll.WORD_COLUMNS):
+            return False
+        if _named(names, conll.TAG_COLUMNS) or _sentence_columns(names):
+            return True
+        return not needs_tags and {*names}.isdisjoint(self.labels)
 
     def read_table(
         self, path: str, file_format: str, *, needs_tags: bool
-    ) -> tuple[list[Row], str, str]:
-        """Returns rows with a text or the words of a sentence each.
-
-        Also returns the columns of words and tags; "" if there are no tags.
-        """
+    ) -> tuple[list[Row], WordColumns]:
+        """Returns rows with a text or the words of a sentence each."""
         options = self.options
         by_number = (options.text_a_column or "").isdecimal()
         all_rows = tables.read(
@@ -238,29 +246,25 @@ class OwnTags(own_data.OwnFiles, ConllData):
             flags=own_data.flags_of_columns(options),
         )
         rows = [*own_data.accepted_rows(all_rows, ())]
-        words, tags = self._find_columns(rows[0], needs_tags)
+        columns = self._find_columns(rows[0], needs_tags)
+        words, tags, _ = columns
         # `predict.py` reads no labels.
         reads_labels = tags and options.train_file
         shown = f" --label_column={tags}" if reads_labels else ""
         logging.info(f"{path}: --text_column={words}{shown}")
         if isinstance(rows[0].cells.get(tags or words), list):
-            return rows, words, tags
-        joined = self._join_words(rows, words, tags, needs_tags)
-        # Texts have spans, or no tags.
-        return joined, words, "" if joined is rows else tags
+            return rows, columns
+        return self._join_words(rows, columns)
 
     def read_file(self, path: str, *, needs_tags: bool) -> list[Sentence]:
         """Reads a file; with `needs_tags`, all words must have known tags."""
-        if self.has_conll_columns(path, needs_tags=needs_tags):
+        if not self.is_table(path, needs_tags=needs_tags):
             return super().read_file(path, needs_tags=needs_tags)
-        rows, words, tags = self.read_table(
+        rows, columns = self.read_table(
             path, tables.format_of(path), needs_tags=needs_tags
         )
         problems: list[str] = []
-        sentences = [
-            self._sentence(row, words, tags, needs_tags, problems)
-            for row in rows
-        ]
+        sentences = [self._sentence(row, columns, problems) for row in rows]
         if problems:
             logging.warning(
                 f"{path}: {len(problems)} spans overlap, or do not begin and "
@@ -269,10 +273,10 @@ class OwnTags(own_data.OwnFiles, ConllData):
             )
         return sentences
 
-    def _find_columns(self, row: Row, needs_tags: bool) -> tuple[str, str]:
-        """Returns the columns of words and tags; "" if there are no tags.
+    def _find_columns(self, row: Row, needs_tags: bool) -> WordColumns:
+        """Returns the columns of the flags, or with usual names.
 
-        They are those of the flags, or have usual names and suitable cells.
+        They have cells that suit each other.
         """
         text, label = self.options.text_a_column, self.options.label_column
         for name in (text, needs_tags and label):
@@ -285,9 +289,9 @@ class OwnTags(own_data.OwnFiles, ConllData):
             found, [label] if label else usual
         ):
             if _fit(row.cells[words], row.cells.get(tags)):
-                return words, tags
+                return WordColumns(words, tags, needs_tags)
         if found and not needs_tags:
-            return found[0], ""
+            return WordColumns(found[0], "", needs_tags)
         cells = {name: row.cells[name] for name in row.columns}
         raise InputError(
             f"{row.where}: must have words with tags, or a text with spans, in "
@@ -297,15 +301,19 @@ class OwnTags(own_data.OwnFiles, ConllData):
         )
 
     def _join_words(
-        self, rows: list[Row], words: str, tags: str, needs_tags: bool
-    ) -> list[Row]:
-        """Joins rows with one word each to rows with one sentence each."""
+        self, rows: list[Row], columns: WordColumns
+    ) -> tuple[list[Row], WordColumns]:
+        """Joins rows with one word each to rows with one sentence each.
+
+        Rows of texts are unchanged, and have no tags.
+        """
+        words, tags, needs_tags = columns
         given, names = self.options.id_column, rows[0].columns
-        columns = [given] if given else _numbered_by(names)
-        column = next(iter(columns), "")
-        groups = _group(rows, columns)
+        numbered_by = [given] if given else _numbered_by(names)
+        column = next(iter(numbered_by), "")
+        groups = _group(rows, numbered_by)
         if not needs_tags and _are_texts(rows, words, tags, column and groups):
-            return rows
+            return rows, columns._replace(tags="")
         for row in rows if needs_tags else ():
             tag = row.get(tags)
             num_words = len(str(row.get(words)).split())
@@ -335,24 +343,19 @@ class OwnTags(own_data.OwnFiles, ConllData):
                 require_words(cells[words][-1:], row.where)
             if tags:
                 cells[tags] = [
-                    self._tag(row, tags, row.get(tags), needs_tags)
-                    for row in group
+                    self._tag(row, columns, row.get(tags)) for row in group
                 ]
             joined.append(group[0]._replace(cells=cells, columns=[*cells]))
-        return joined
+        return joined, columns
 
     def _sentence(
-        self,
-        row: Row,
-        words: str,
-        tags: str,
-        needs_tags: bool,
-        problems: list[str],
+        self, row: Row, columns: WordColumns, problems: list[str]
     ) -> Sentence:
         """Makes a sentence from a list of words with tags, or from a text.
 
         Adds a line to `problems` for each span that is not tagged exactly.
         """
+        words, tags, needs_tags = columns
         cell = row.get(words)
         tagged = row.cells.get(tags) if tags else None
         if needs_tags and tagged is None:
@@ -375,11 +378,11 @@ class OwnTags(own_data.OwnFiles, ConllData):
         if not isinstance(tagged, list) or len(tagged) != num_words:
             must = f"be a list of {num_words} tags, one for each word"
             raise row.error(tags, must, tagged)
-        names = [self._tag(row, tags, tag, needs_tags) for tag in tagged]
+        names = [self._tag(row, columns, tag) for tag in tagged]
         known = names if all(names) else None
         return dataclasses.replace(sentence, tags=known, source=source)
 
-    def _tag(self, row: Row, column: str, cell: Any, needs_tags: bool) -> str:
+    def _tag(self, row: Row, columns: WordColumns, cell: Any) -> str:
         """Returns a tag, or the tag with an id; "" if it is unknown."""
         tag = "" if cell is None else str(cell).strip()
         if tag.isdecimal() and tag not in self.labels:
@@ -387,8 +390,8 @@ class OwnTags(own_data.OwnFiles, ConllData):
                 tag = self.labels[int(tag)]
             elif isinstance(cell, int) and not self.labels:
                 must = "have names of tags, or their ids with --label_file"
-                raise row.error(column, must, cell)
-        if needs_tags:
+                raise row.error(columns.tags, must, cell)
+        if columns.needs_tags:
             self._check_tag(row.where, tag)
         return tag
 

@@ -336,19 +336,18 @@ class TaggingTask(task.Task):
         path = options.input_file
         if options.reads_table:
             # `OwnTags` finds columns by the flags of training.
-            columns = RunClassifier(
+            flags = RunClassifier(
                 text_a_column=self.text_column,
                 label_column="",
                 has_header=options.has_header,
             )
-            table = OwnTags("", labels=self.labels, options=columns)
-            is_auto = options.input_format == "auto"
-            is_conll = table.has_conll_columns(path, needs_tags=False)
-            if not (is_auto and is_conll):
-                rows, words, _ = table.read_table(
+            table = OwnTags("", labels=self.labels, options=flags)
+            is_given = options.input_format != "auto"
+            if is_given or table.is_table(path, needs_tags=False):
+                rows, columns = table.read_table(
                     path, options.resolved_format, needs_tags=False
                 )
-                cells = ((row.where, row.get(words)) for row in rows)
+                cells = ((row.where, row.get(columns.words)) for row in rows)
                 return (Input(where, cell, cell) for where, cell in cells)
         reader = ConllData("", self.token_column, self.tag_column, self.labels)
         if not _is_conll(reader, options):
