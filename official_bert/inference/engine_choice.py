@@ -27,7 +27,7 @@ from official_bert.options import cli
 from official_bert.options.model_source import EngineOptions
 from official_bert.runs import file_names
 from official_bert.runs.directory import RunDirectory
-from official_bert.sources import checkpoint_paths, formats, task_file
+from official_bert.sources import checkpoint_paths, formats
 from official_bert.sources.embedding_settings import EmbeddingSettings
 from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.sources.formats.huggingface import sentence_transformers
@@ -70,10 +70,9 @@ def load_finetuned(
     engine = _openvino(model_files, "finetuned", ["logits"], choice, load)
     if engine is None:
         return load(), None
-    directory = engine.directory
-    task, length = tasks.load(task_file.read(directory), directory)
+    exported = run_files(engine.directory)
+    task, length = tasks.load(exported.task, engine.directory)
     engine.require_shapes(task.head.ids_shape, task.head.logits_shape)
-    exported = run_files(directory)
     kept = exported.special_tokens if task.finds_special_tokens else ()
     tokenizer = exported.tokenizer_for(exported.config, kept)
     return FinetunedModel(task, None, tokenizer, length), engine

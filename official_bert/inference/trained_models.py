@@ -136,8 +136,8 @@ def load_finetuned(
     description, directory = describe(model_files, directory)
     task, max_seq_length = tasks.load(description, directory)
     # Models of transformers were trained on texts that may have these tokens.
-    is_ours = task_file.is_in(directory) and not task.finds_special_tokens
-    kept = () if is_ours else model_files.special_tokens
+    finds_special = task.finds_special_tokens or not task_file.is_in(directory)
+    kept = model_files.special_tokens if finds_special else ()
     if "hub_module" in description:
         bert = HubBert(description["hub_module"])
         model = build_model(task.head, bert.config, bert)

@@ -103,6 +103,23 @@ class Arrays:
             if not re.search(self.names.ignored, name)
         }
 
+    def stored_names(
+        self, tf1_names: Mapping[str, str | None], has_masked_lm: bool
+    ) -> dict[str, str]:
+        """Returns {TF1 name: stored name}, for the first array of each weight.
+
+        `tf1_names` is {stored name: TF1 name}. Raises `InputError` if two
+        arrays of the same weight differ; if not `has_masked_lm`, output weights
+        of the masked LM may do so.
+        """
+        stored_names: dict[str, str] = {}
+        for stored, name in tf1_names.items():
+            first = stored_names.setdefault(name, stored) if name else stored
+            is_used = has_masked_lm or weights.POOLER in (name or "")
+            if first != stored and is_used:
+                _require_equal(self, first, stored)
+        return stored_names
+
     def read_as_tf1(self, stored: str, name: str, shape: Shape) -> np.ndarray:
         """Returns an array as a TF1 checkpoint stores it."""
         array = self.names.transpose(name, self.read(stored))
@@ -111,17 +128,12 @@ class Arrays:
     def to_tf1(self, config: BertConfig, has_masked_lm: bool) -> "Arrays":
         """Returns the arrays with the names and shapes of a TF1 checkpoint.
 
-        Arrays without a counterpart, or with a wrong shape, are unchanged.
-        Raises `InputError` if two arrays of the same weight differ; if not
-        `has_masked_lm`, output weights of the masked LM may do so.
+        Arrays without a counterpart, or with a wrong shape, are unchanged. For
+        `has_masked_lm` and errors see `stored_names`.
         """
         expected = self.weight_shapes(config)
-        stored: dict[str, str] = {}
-        for stored_name, name in self.tf1_names(expected).items():
-            first = stored.setdefault(name or stored_name, stored_name)
-            is_used = has_masked_lm or weights.POOLER in (name or "")
-            if first != stored_name and is_used:
-                _require_equal(self, first, stored_name)
+        names = {n: name or n for n, name in self.tf1_names(expected).items()}
+        stored = self.stored_names(names, has_masked_lm)
         shapes = {name: self.shapes[stored[name]] for name in stored}
         for name, shape in expected.items():
             if shapes.get(name) == self.names.shape(name, shape, config):
@@ -274,7 +286,7 @@ def match(
     unknown = [n for n, name in used.items() if not name]
     if any(n.startswith(heads.POOLING_SCOPES) for n in unknown):
         raise pooling_head_error(arrays.where)
-    stored_names = _names_in_file(arrays, used)
+    stored_names = arrays.stored_names(used, has_masked_lm=True)
     model_head = weights.find_head(
         stored_names, head or description.head, arrays.where
     )
@@ -332,21 +344,6 @@ def _skipped(where: str, names: Iterable[str], skip: str) -> list[str]:
             f"{examples}, ..."
         )
     return skipped
-
-
-def _names_in_file(
-    arrays: Arrays, tf1_names: Mapping[str, str | None]
-) -> dict[str, str]:
-    """Returns {TF1 name: stored name}, for the first array of each weight.
-
-    `tf1_names` is {stored name: TF1 name}. Raises `InputError` if two arrays of
-    the same weight differ.
-    """
-    stored_names: dict[str, str] = {}
-    for stored_name, name in tf1_names.items():
-        if name and stored_names.setdefault(name, stored_name) != stored_name:
-            _require_equal(arrays, stored_names[name], stored_name)
-    return stored_names
 
 
 def _wrong_shapes(

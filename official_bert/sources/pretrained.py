@@ -158,8 +158,9 @@ class ModelFiles:
         self, config: BertConfig, never_split: Sequence[str] = ()
     ) -> "Tokenizer":
         """Returns the tokenizer; `InputError` if it does not fit the config."""
-        make = self.make_tokenizer
-        tokenizer = make(never_split) if never_split else self.tokenizer
+        tokenizer = (
+            self.make_tokenizer(never_split) if never_split else self.tokenizer
+        )
         config.require_vocabulary(tokenizer.vocab, self.vocab_source)
         return tokenizer
 

@@ -47,7 +47,7 @@ def run(task: Task, options: RunClassifier) -> Task:
         labels = [example.label for example in examples]
         folds = assign_folds(texts, labels, options.folds)
     failures: list[str] = []
-    results = [result for _, result in sweep.complete(task, runs, failures)]
+    results = [result for _, result in sweep.run_all(task, runs, failures)]
     sweep.require_no_failures(runs, failures)
     table = [("metric", "mean", "deviation", *names)]
     table += _metric_rows([reporting.numbers(result) for result in results])

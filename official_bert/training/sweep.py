@@ -43,7 +43,7 @@ def run(task: Task, options: RunClassifier) -> str:
     _require_data(runs)
     results: list[Result] = []
     failures: list[str] = []
-    for result in complete(task, runs, failures):
+    for result in run_all(task, runs, failures):
         results.append(result)
         _write_results(options.output_dir, results, task.main_metric)
     if results:
@@ -55,7 +55,7 @@ def run(task: Task, options: RunClassifier) -> str:
     return str(best_options.output_dir)
 
 
-def complete(task: Task, runs: Runs, failures: list[str]) -> Iterator[Result]:
+def run_all(task: Task, runs: Runs, failures: list[str]) -> Iterator[Result]:
     """Starts the runs that are not finished; yields the result of each run.
 
     Adds a line to `failures` for each run that fails. Raises `InputError`
@@ -68,7 +68,7 @@ def complete(task: Task, runs: Runs, failures: list[str]) -> Iterator[Result]:
     for number, (setting, options) in enumerate(runs, start=1):
         directory = options.output_dir
         logging.info(f"Run {number} of {len(runs)}: {directory}")
-        if failure := _complete(options, runs):
+        if failure := _run_unless_done(options, runs):
             logging.error(f"{directory}: {failure}")
             failures.append(f"{directory}: {failure}")
             continue
@@ -100,7 +100,7 @@ def _require_data(runs: Runs) -> None:
             tasks.get(options).data.read_all(options.used_splits)
 
 
-def _complete(options: RunClassifier, runs: Runs) -> str:
+def _run_unless_done(options: RunClassifier, runs: Runs) -> str:
     """Trains, evaluates, predicts and plots, unless already done.
 
     Returns how the run failed, or "". `runs` are all runs of the sweep.
