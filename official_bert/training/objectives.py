@@ -163,10 +163,9 @@ class FinetuningObjective:
 class EmbeddingObjective(FinetuningObjective):
     """The mean loss of examples that are compared with the whole batch.
 
-    If the batch is divided, the gradients are computed in two passes, as by
-    GradCache (Gao et al., 2021): the first one computes all vectors and the
-    gradients of the loss for them, `vector_gradients`, which the second one
-    propagates to the weights.
+    If the batch is divided, a step has two passes, as in GradCache (Gao et al.,
+    2021): the first one computes the vectors of all parts, the loss and its
+    gradients for the vectors, which the second one propagates to the weights.
     """
 
     def loss_weights(self, batch: Batch) -> Scalars:
@@ -181,12 +180,38 @@ class EmbeddingObjective(FinetuningObjective):
         units = [unit_vectors(vectors[..., :size]) for size in sizes]
         return sum(loss(unit, batch, head.temperature) for unit in units)
 
+    def vector_gradients(
+        self, vectors: Any, batch: Batch
+    ) -> tuple[Scalars, Any]:
+        """Compares a replica's vectors with those of all replicas.
+
+        Returns the replica's sum of losses, and the gradients for its vectors
+        of the sum over all replicas.
+        """
+        context: Any = tf.distribute.get_replica_context()
+        names = ("text_ids", "label_ids", "teacher_answers")
+        # Copies are on a device, which `all_gather` needs on several hosts; an
+        # argument of a `tf.function` is on none.
+        labels = {n: tf.identity(batch[n]) for n in names if n in batch}
+        whole, labels = tf.nest.map_structure(
+            lambda of_all, own: tf.ensure_shape(of_all, (None, *own.shape[1:])),
+            context.all_gather((vectors, labels), axis=0),
+            (vectors, labels),
+        )
+        with tf.GradientTape() as tape:
+            tape.watch(whole)
+            losses = self.losses(whole, labels)
+        size = tf.shape(vectors)[0]
+        start = context.replica_id_in_sync_group * size
+        gradients = tape.gradient(losses, whole)[start : start + size]
+        return {"loss": tf.reduce_sum(losses[start : start + size])}, gradients
+
     def loss_sums(
         self, model: Any, batch: Batch, training: Training
     ) -> Scalars:
         """Runs the model and returns the sum of its losses.
 
-        With `vector_gradients`, only the gradient of the sum has a meaning.
+        In the second pass, only the gradient of the sum has a meaning.
         """
         vectors = model(batch, training=training)
         if "vector_gradients" in batch:

@@ -71,9 +71,9 @@ class TrainingStep:
         scale = self.loss_scale.value.read_value() if self.loss_scale else None
         first_sums, objective = None, self.objective
         if isinstance(objective, EmbeddingObjective) and self._is_divided:
-            first_sums, batch = self.with_vector_gradients(
-                objective, batch, seed_of_step
-            )
+            vectors = self.vectors(batch, seed_of_step)
+            first_sums, of_vectors = objective.vector_gradients(vectors, batch)
+            batch = {**batch, "vector_gradients": of_vectors}
         compute_gradients: Callable[..., Any] = self.gradients
         if self.compiles_gradients:
             compute_gradients = tf.function(
@@ -175,14 +175,10 @@ class TrainingStep:
         parts: int = self.num_micro_batches * context.num_replicas_in_sync
         return parts > 1
 
-    def with_vector_gradients(
-        self, objective: EmbeddingObjective, batch: Batch, dropout_seed: Any
-    ) -> tuple[Scalars, Batch]:
-        """Runs the first of the two passes of an `EmbeddingObjective`.
+    def vectors(self, batch: Batch, dropout_seed: Any) -> Any:
+        """Returns the outputs of the model, the first pass of GradCache.
 
-        Returns this replica's sum of losses, and its batch with
-        `vector_gradients`, the gradients of the sum over all replicas. The
-        dropout masks are the same as in `gradients`, the second pass.
+        The dropout masks are the same as in `gradients`, the second pass.
         """
 
         def encode(numbered_part: Any) -> Any:
@@ -191,33 +187,14 @@ class TrainingStep:
             return self.model(part, training=self._context(seed))
 
         if self.num_micro_batches == 1:
-            vectors = self.model(batch, training=self._context(dropout_seed))
-        else:
-            vectors = tf.map_fn(
-                encode,
-                self._numbered_parts(batch),
-                fn_output_signature=tf.float32,
-                parallel_iterations=1,
-            )
-            vectors = tf.reshape(vectors, (-1, *vectors.shape[2:]))
-        context: Any = tf.distribute.get_replica_context()
-        names = ("text_ids", "label_ids", "teacher_answers")
-        # Copies are on a device, which `all_gather` needs on several hosts; an
-        # argument of a `tf.function` is on none.
-        labels = {n: tf.identity(batch[n]) for n in names if n in batch}
-        whole, labels = tf.nest.map_structure(
-            lambda of_all, own: tf.ensure_shape(of_all, (None, *own.shape[1:])),
-            context.all_gather((vectors, labels), axis=0),
-            (vectors, labels),
+            return self.model(batch, training=self._context(dropout_seed))
+        vectors = tf.map_fn(
+            encode,
+            self._numbered_parts(batch),
+            fn_output_signature=tf.float32,
+            parallel_iterations=1,
         )
-        with tf.GradientTape() as tape:
-            tape.watch(whole)
-            losses = objective.losses(whole, labels)
-        size = tf.shape(vectors)[0]
-        start = context.replica_id_in_sync_group * size
-        gradients = tape.gradient(losses, whole)[start : start + size]
-        sums = {"loss": tf.reduce_sum(losses[start : start + size])}
-        return sums, {**batch, "vector_gradients": gradients}
+        return tf.reshape(vectors, (-1, *vectors.shape[2:]))
 
     def _context(self, dropout_seed: Any) -> StepContext:
         return StepContext(
