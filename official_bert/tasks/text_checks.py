@@ -250,11 +250,13 @@ def warn_of_training_texts(
     def key(example: Any) -> tuple[str, ...]:
         return tuple(map(key_of, example.texts[:2]))
 
+    # Searches need no labels.
+    is_search = split == "test" and data.options.task_type == "embedding"
     trained = {*map(key, data.training)}
     repeated = [
         example.guid
         for example in examples
-        if (split == "dev" or example.label is not None)
+        if (split == "dev" or is_search or example.label is not None)
         and key(example) in trained
     ]
     if repeated:

@@ -120,11 +120,15 @@ def test_scores_that_may_be_classes_of_nli_are_a_warning(
     assert ("classes of NLI" in caplog.text) == is_warned
 
 
-def test_pairs_of_the_training_data_are_a_warning(tmp_path, caplog):
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_pairs_of_the_training_data_are_a_warning(tmp_path, caplog, split):
     pairs = "query,positive\na,b\nc,d\n"
     triplets = "query,positive,negative\na,b,x\nc,e,x\n"
-    task, _ = make(tmp_path, ("train.csv", triplets), ("dev.csv", pairs))
-    task.data.read("dev")
+    test_file = str(tmp_path / "dev.csv")
+    task, _ = make(
+        tmp_path, ("a.csv", triplets), ("dev.csv", pairs), test_file=test_file
+    )
+    task.data.read(split)
     assert "dev.csv: 1 of 2 texts are also in the training data" in caplog.text
 
 
