@@ -42,7 +42,7 @@ class SearchResult(NamedTuple):
     scores: Vectors  # [N, k], see `Embedder.similarity`.
 
 
-class Embedder:
+class Embedder(engines.EngineUser):
     """Turns texts into vectors. Similar texts have similar vectors.
 
     ```

@@ -25,7 +25,7 @@ from official_bert.tasks.task import FinetunedModel
 from official_bert.tasks.text import warn_of_empty_texts
 
 
-class Predictor:
+class Predictor(engines.EngineUser):
     """Predicts with a fine-tuned model.
 
     ```

@@ -1,7 +1,7 @@
 """Runs an engine, which computes logits, on features of any task."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -15,6 +15,19 @@ from official_bert.tasks.task import Features
 # Maps a batch, {feature: int32 or float32 array [B, ...]}, to float32 arrays
 # [B, ...]: the logits, and any others.
 Engine = Callable[[dict[str, np.ndarray]], Sequence[np.ndarray]]
+
+
+class EngineUser:
+    """Runs an engine, which is in the memory of this process."""
+
+    def __reduce__(self) -> NoReturn:
+        """Raises `TypeError`: `pickle` and `copy` cannot copy an engine."""
+        name = type(self).__name__
+        raise TypeError(
+            f"a {name} cannot be pickled or copied. Keep the directory of its "
+            f"model, and load it with {name}.from_pretrained(directory), also "
+            "in other processes."
+        )
 
 
 class NotFiniteError(InputError):

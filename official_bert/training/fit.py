@@ -97,12 +97,18 @@ def fit(run: TrainingRun) -> int:
         options.run_directory.remove_model()
     best = {**trainer.weights, "global_step": trainer.optimizer.step}
     history = EvalHistory(run, start.step, num_steps, best)
-    if _is_finished(run, start.step, num_steps, history):
-        return start.step
+    is_finished = _is_finished(run, start.step, num_steps, history)
     if options.is_chief:
         resuming.write_run_files(
-            options, start.seed, num_steps, run.data_files(), run.model_texts()
+            options,
+            start.seed,
+            num_steps,
+            run.data_files(),
+            run.model_texts(),
+            only_missing=is_finished,
         )
+    if is_finished:
+        return start.step
     batches = run.batches(data, start, num_steps)
     loop.train(trainer, batches, start, history)
     return int(trainer.optimizer.step.numpy())

@@ -203,19 +203,25 @@ def write_run_files(
     num_steps: int,
     data_files: Mapping[str, Sequence[str]],
     model_texts: Mapping[str, str],
+    *,
+    only_missing: bool,
 ) -> None:
     """Writes the options and the files needed to use the model.
 
     `seed` and the number of steps are the run's; `model_texts` is {name: text}
-    of files besides `train_options.json` and `vocab.txt`.
+    of files besides `train_options.json` and `vocab.txt`. With `only_missing`,
+    existing files are unchanged.
     """
     directory = options.run_directory
-    values = {**dataclasses.asdict(options), "seed": seed}
-    paths = compared_files(options, data_files)
-    directory.write_record(
-        RunRecord(options.command, values, fingerprints_of(paths), num_steps)
-    )
+    if not (only_missing and directory.is_of_run):
+        values = {**dataclasses.asdict(options), "seed": seed}
+        prints = fingerprints_of(compared_files(options, data_files))
+        directory.write_record(
+            RunRecord(options.command, values, prints, num_steps)
+        )
     texts = {**model_texts, **_tokenizer_texts(options)}
+    if only_missing:
+        texts = {n: text for n, text in texts.items() if not directory.has(n)}
     files.write_texts(directory.path, texts)
 
 

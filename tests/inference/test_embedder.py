@@ -1,6 +1,7 @@
 """Vectors of texts, compared with those that sentence-transformers computed."""
 
 import json
+import pickle
 import shutil
 
 import ml_dtypes  # noqa: F401 - Registers bfloat16 with NumPy.
@@ -232,6 +233,8 @@ def test_invalid_calls_are_errors():
         make().similarity([], vectors)
     with pytest.raises(TypeError, match=r"`from_pretrained\(name\)`"):
         Embedder("bert_tiny_demo")
+    with pytest.raises(TypeError, match=r"Embedder\.from_pretrained"):
+        pickle.dumps(make())
     with pytest.raises(InputError, match=r"q\. Received"):
         make(prompts={"q": ""})([], prompt_name="a")
 

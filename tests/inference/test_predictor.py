@@ -1,7 +1,9 @@
 """`Predictor` gives the answers of `--do_predict`."""
 
+import copy
 import operator
 import os
+import pickle
 import shutil
 
 import keras
@@ -205,6 +207,12 @@ def test_fork_of_a_process_with_a_model_is_an_error(predictor, monkeypatch):
     monkeypatch.setattr(os, "getpid", lambda: 0)
     with pytest.raises(InputError, match="a fork, TensorFlow hangs"):
         predictor(["good"])
+
+
+def test_pickle_and_copy_are_errors_that_name_how_to_load_a_model(predictor):
+    for function in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match=r"Predictor\.from_pretrained"):
+            function(predictor)
 
 
 def test_another_backend_of_keras_is_an_error(monkeypatch):

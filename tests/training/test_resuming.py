@@ -166,6 +166,20 @@ def test_finished_run_with_moved_files_is_unchanged(folder):
 
 
 @pytest.mark.usefixtures("without_learning")
+def test_finished_run_writes_files_that_were_removed(folder):
+    before = contents(folder / "out")
+    names = ("task.json", "vocab.txt", "train_options.json")
+    for name in names:
+        (folder / "out" / name).unlink()
+    train(folder)
+    after = contents(folder / "out")
+    assert after["task.json"][0] == before["task.json"][0]
+    assert after["vocab.txt"][0] == before["vocab.txt"][0]
+    others = before.keys() - {*names}
+    assert [after[n] for n in others] == [before[n] for n in others]
+    run(folder, "out", do_train=False, do_eval=True)  # The record has flags.
+
+
 def test_run_resumes_with_more_epochs_and_options_that_change_nothing(folder):
     parts = {"gradient_accumulation_steps": 2, "save_checkpoints_steps": 2}
     parts["distribution_strategy"] = "mirrored"
