@@ -17,15 +17,13 @@ If --output_dir has a checkpoint, training resumes from it. Without
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from official_bert.io.rows import Row
 from official_bert.options import RunClassifier, cli
 
 if TYPE_CHECKING:
     from official_bert.tasks.task import Task
-
-_Options = TypeVar("_Options", bound=RunClassifier)
 
 
 def main(options: RunClassifier) -> str:
@@ -47,7 +45,7 @@ def main(options: RunClassifier) -> str:
     return directory
 
 
-def resolve(options: _Options) -> tuple[_Options, Sequence[Row]]:
+def resolve(options: RunClassifier) -> tuple[RunClassifier, Sequence[Row]]:
     """Returns complete options, and the rows that were read for that.
 
     Values of omitted flags come from the model, the earlier run in

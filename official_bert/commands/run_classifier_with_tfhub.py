@@ -17,5 +17,4 @@ from official_bert.options import RunClassifierWithTfhub
 
 def main(options: RunClassifierWithTfhub) -> None:
     """Trains, evaluates and predicts, as requested by the flags."""
-    options, rows = run_classifier.resolve(options)
-    run_classifier.run(options, rows)
+    run_classifier.run(*run_classifier.resolve(options))

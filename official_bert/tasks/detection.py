@@ -6,7 +6,7 @@ imported, so that errors in the data are reported at once.
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from absl import logging
 
@@ -31,8 +31,6 @@ from official_bert.tasks.columns import (
     is_text,
 )
 
-_Options = TypeVar("_Options", bound=RunClassifier)
-
 _WORD_OR_TAG = re.compile(r"tokens?|words?|(.*_)?tags?", re.IGNORECASE)
 # What separates labels in exports of other programs, such as <java><spring>.
 _SEPARATORS = (";", "|", "/", "#", ">", "，", "、", " ")
@@ -47,7 +45,7 @@ _COLUMN_PER_LABEL = (
 _MAX_INTEGER_CLASSES = 100
 
 
-def detect_omitted(options: _Options) -> tuple[_Options, list[Row]]:
+def detect_omitted(options: RunClassifier) -> tuple[RunClassifier, list[Row]]:
     """Detects the values of omitted flags from the user's own texts.
 
     Returns complete options and the rows of the first file in use, so that it
@@ -77,7 +75,9 @@ def detect_omitted(options: _Options) -> tuple[_Options, list[Row]]:
     return options, [row._replace(flags=flags) for row in accepted]
 
 
-def _detect_labels(options: _Options, rows: list[Row], split: str) -> _Options:
+def _detect_labels(
+    options: RunClassifier, rows: list[Row], split: str
+) -> RunClassifier:
     """Finds the columns of texts and labels, and the type of the task."""
     sample = rows[:SAMPLE_SIZE]
     labels = sample[0].listed_columns(options.label_column)
@@ -94,7 +94,8 @@ def _detect_labels(options: _Options, rows: list[Row], split: str) -> _Options:
     if not (options.text_a_column and options.label_column):
         options = _detect_columns(options, sample)
     if options.task_type == "auto":
-        options = _detect_task_type(options, rows)
+        task_type = _detect_task_type(options, rows)
+        options = options.replace(task_type=task_type)
     elif options.task_type == "multilabel":
         cells = [row.cells.get(options.label_column) for row in sample]
         texts = {cell for cell in cells if isinstance(cell, str)}
@@ -104,8 +105,8 @@ def _detect_labels(options: _Options, rows: list[Row], split: str) -> _Options:
 
 
 def _read_with_header(
-    options: _Options, split: str
-) -> tuple[_Options, list[Row]]:
+    options: RunClassifier, split: str
+) -> tuple[RunClassifier, list[Row]]:
     """Detects whether a file has a header, and returns its rows."""
     labels = options.label_column.split(",")
     columns = filter(None, (*options.own_columns, *map(str.strip, labels)))
@@ -129,7 +130,9 @@ def _read_with_header(
     return options.replace(has_header=has_header), rows
 
 
-def _detect_columns(options: _Options, sample: Sequence[Row]) -> _Options:
+def _detect_columns(
+    options: RunClassifier, sample: Sequence[Row]
+) -> RunClassifier:
     """Finds the columns of the text and the label if they are not given."""
     text, label = options.text_a_column, options.label_column
     names = sample[0].columns
@@ -177,14 +180,15 @@ def _choose(
     return possible[0]
 
 
-def _detect_task_type(options: _Options, rows: Sequence[Row]) -> _Options:
+def _detect_task_type(options: RunClassifier, rows: Sequence[Row]) -> str:
+    """Returns the type of the task, by the labels; logs why, and the other."""
     column = options.label_column
     if len(names := rows[0].listed_columns(column)) > 1:
         bits = ([to_bit(row.cells.get(name)) for name in names] for row in rows)
         hint = _ONE_LABEL if all(b.count(1) == 1 for b in bits) else ""
         message = f"--label_column lists columns{hint}"
         logging.info(f"--task_type=multilabel: {message}")
-        return options.replace(task_type="multilabel")
+        return "multilabel"
     labels = [row.get(column) for row in rows]
     alternative, single = "", [*map(only_item, labels)]
     lists = [label for label in single if isinstance(label, list)]
@@ -198,8 +202,6 @@ def _detect_task_type(options: _Options, rows: Sequence[Row]) -> _Options:
             "--task_type=classification"
         )
     task_type = infer_task_type(labels)
-    if task_type == "classification" and _are_mostly_numbers(labels):
-        task_type = "regression"  # Reading raises an error for the others.
     if options.label_file and task_type == "regression":
         task_type = "classification"
     if task_type == "regression" or None not in map(to_number, labels):
@@ -218,7 +220,7 @@ def _detect_task_type(options: _Options, rows: Sequence[Row]) -> _Options:
         )
     if task_type == "classification":
         _check_commas(labels, f"{rows[0].path}: {column!r}")
-    return options.replace(task_type=task_type)
+    return task_type
 
 
 def _are_mostly_numbers(labels: Sequence[Any]) -> bool:
@@ -273,15 +275,16 @@ def infer_task_type(labels: Sequence[Any]) -> str:
     """Returns the task type for a column of labels.
 
     Lists mean multi-label, also lists of numbers in texts; fractions or many
-    different integers, regression; anything else, classification.
+    different integers, regression, even if a few cells are no numbers; anything
+    else, classification.
     """
     is_list = any(isinstance(x, list) or numbers_in(x) for x in labels)
     if is_list or size_of(labels) > 2:  # "1,0" may be a decimal.
         return "multilabel"
     numbers = {to_number(label) for label in labels if label != ""}
-    if not numbers or None in numbers:
-        return "classification"
     max_classes = max(2, min(_MAX_INTEGER_CLASSES, len(labels) // 2))
-    has_fractions = any(number % 1 for number in numbers if number)
-    is_regression = has_fractions or len(numbers) > max_classes
+    is_regression = len(numbers) > max_classes
+    is_regression |= any(number % 1 for number in numbers if number)
+    if None in numbers:
+        is_regression = _are_mostly_numbers(labels)
     return "regression" if is_regression else "classification"

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Sequence
-from typing import Annotated, NamedTuple, TypeVar
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from absl import logging
@@ -12,8 +12,6 @@ from official_bert.inputs.text_inputs import truncate
 from official_bert.io.json_files import Amount
 from official_bert.io.rows import Row
 from official_bert.options import RunClassifier
-
-_Options = TypeVar("_Options", bound=RunClassifier)
 
 Ids = Sequence[int]
 Pair = tuple[Ids, Ids]
@@ -42,7 +40,9 @@ class LongDocuments(NamedTuple):
 TRUNCATE_TAIL = LongDocuments()
 
 
-def fit_max_seq_length(options: _Options, rows: Sequence[Row]) -> _Options:
+def fit_max_seq_length(
+    options: RunClassifier, rows: Sequence[Row]
+) -> RunClassifier:
     """Lowers --max_seq_length to the 99th percentile of the texts' lengths.
 
     Changes nothing without rows, or if --fit_max_seq_length is false.

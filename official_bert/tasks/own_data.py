@@ -24,7 +24,7 @@ import abc
 import dataclasses
 import functools
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from absl import logging
 
@@ -34,8 +34,6 @@ from official_bert.io.rows import Row, UnknownValueError, label_key
 from official_bert.options import RunClassifier
 from official_bert.tasks.data_set import DataSet
 from official_bert.tasks.headers import warn_of_header
-
-_Options = TypeVar("_Options", bound=RunClassifier)
 
 
 def read_rows(options: RunClassifier, split: str) -> Iterator[Row]:
@@ -75,7 +73,7 @@ def flags_of_columns(options: RunClassifier) -> dict[str, str]:
     return flags
 
 
-def name_columns(options: _Options, row: Row) -> _Options:
+def name_columns(options: RunClassifier, row: Row) -> RunClassifier:
     """Replaces numbers of columns by their names in the header, if any.
 
     Other tables, such as those of `predict.py`, may have another order.

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from absl import logging
 
@@ -10,8 +10,6 @@ from official_bert.errors import InputError, listed
 from official_bert.io.rows import Row, separator_advice, to_number
 from official_bert.options import RunClassifier
 from official_bert.tasks.columns import ID_NAME, SAMPLE_SIZE, are_ids, is_text
-
-_Options = TypeVar("_Options", bound=RunClassifier)
 
 # Columns of similar texts, of texts that are not similar, and of similarities.
 _PAIRS = (
@@ -86,7 +84,9 @@ def _all_columns(rows: Sequence[Row]) -> list[str]:
     return [*dict.fromkeys(name for row in rows for name in row.columns)]
 
 
-def detect(options: _Options, rows: list[Row], split: str) -> _Options:
+def detect(
+    options: RunClassifier, rows: list[Row], split: str
+) -> RunClassifier:
     """Finds the columns of texts for sentence embeddings, and of scores.
 
     Other files than the training file may have other columns.
