@@ -62,7 +62,7 @@ def write_batches(model: str, pairs: str, steps: int, path: str) -> None:
         task_type="embedding",
         output_dir=f"{path}.run",
     )
-    options, rows = run_classifier.resolve(options)
+    options, rows = run_classifier.complete_options(options)
     task, records = tasks.get(options, rows), f"{path}.tf_record"
     examples, num_examples = task.data.read("train"), NUM_BATCHES * BATCH_SIZE
     if len(examples) < num_examples:

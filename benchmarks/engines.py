@@ -37,7 +37,7 @@ def read_examples(directory: str) -> Any:
         )
     else:
         task = tasks.get(
-            *run_classifier.resolve(
+            *run_classifier.complete_options(
                 RunClassifier(output_dir=directory, do_eval=True)
             )
         )

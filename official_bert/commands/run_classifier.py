@@ -31,7 +31,7 @@ def main(options: RunClassifier) -> str:
 
     Returns the directory of the model; of the best one with --sweep.
     """
-    options, rows = resolve(options)
+    options, rows = complete_options(options)
     task, directory = None, options.output_dir
     if options.used_splits:
         task, directory = run(options, rows)
@@ -45,7 +45,9 @@ def main(options: RunClassifier) -> str:
     return directory
 
 
-def resolve(options: RunClassifier) -> tuple[RunClassifier, Sequence[Row]]:
+def complete_options(
+    options: RunClassifier,
+) -> tuple[RunClassifier, Sequence[Row]]:
     """Returns complete options, and the rows that were read for that.
 
     Values of omitted flags come from the model, the earlier run in

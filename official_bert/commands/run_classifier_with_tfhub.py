@@ -17,4 +17,4 @@ from official_bert.options import RunClassifierWithTfhub
 
 def main(options: RunClassifierWithTfhub) -> None:
     """Trains, evaluates and predicts, as requested by the flags."""
-    run_classifier.run(*run_classifier.resolve(options))
+    run_classifier.run(*run_classifier.complete_options(options))

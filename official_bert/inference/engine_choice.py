@@ -113,10 +113,11 @@ def load_embedder(
         checkpoint = model_files.init_checkpoint
         task = checkpoint_paths.beside(checkpoint, file_names.TASK)
         assert task
-        (_, model, tokenizer, _), engine = load_finetuned(
+        finetuned, engine = load_finetuned(
             model_files, choice, os.path.dirname(task)
         )
-        return engine or keras_engine.make(lambda x: [model(x)]), tokenizer
+        engine = engine or keras_engine.make(lambda x: [finetuned.model(x)])
+        return engine, finetuned.tokenizer
 
     kept = model_files.special_tokens if model_files.embedding else ()
 

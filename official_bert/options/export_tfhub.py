@@ -63,7 +63,7 @@ class ExportTfhub(ModelOptions, heading="Model"):
         config_file = self.model_files.bert_config_file
         vocab_file = self.model_files.vocab_file
         files.require(vocab_file, "--vocab_file, or vocab.txt of the model,")
-        if self.model_dir and task_file.is_in(self.model_dir):
+        if self.model_dir:
             module = task_file.read(self.model_dir).get("hub_module")
             if module is not None:
                 message = f"has no encoder, but uses {module}. Use that module."

@@ -342,13 +342,11 @@ class FinetuningOptions(
         files.require_writable_directory(self.serving_dir)
         if self.do_train:
             return
-        if not task_file.is_in(self.output_dir):
+        task = task_file.read(self.output_dir)
+        if not task:
             message = f"needs task.json in {self.output_dir}. Add --do_train."
             raise self.error("do_export", message)
-        trained = {
-            **self.run_directory.record.options,
-            **task_file.read(self.output_dir),
-        }
+        trained = {**self.run_directory.record.options, **task}
         names = ("max_seq_length", "do_lower_case", *TokenizerOptions.fields())
         for name in names:
             if trained.get(name) not in (None, getattr(self, name)):

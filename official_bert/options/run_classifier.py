@@ -253,8 +253,7 @@ class RunClassifier(EmbeddingOptions, heading="Training", common=False):
     @functools.cached_property
     def trained_task(self) -> dict[str, Any]:
         """The `task.json` of the model to evaluate; {} if there is none."""
-        has_model = not self.do_train and task_file.is_in(self.output_dir)
-        return task_file.read(self.output_dir) if has_model else {}
+        return {} if self.do_train else task_file.read(self.output_dir)
 
     @property
     def own_columns(self) -> tuple[str | None, ...]:

@@ -293,10 +293,8 @@ def _casing(
     directory: str, vocab_file: str, settings: TokenizerSettings
 ) -> dict[str, Any]:
     """Returns the casing in files, name or vocabulary, as in `ModelFiles`."""
-    lower = settings.do_lower_case
-    if task_file.is_in(directory):
-        in_task = task_file.read(directory).get("do_lower_case")
-        lower = lower if in_task is None else bool(in_task)
+    task = task_file.read(directory)
+    lower = task.get("do_lower_case", settings.do_lower_case)
     row = released().get(os.path.basename(directory))
     if lower is None and row:
         lower = row["casing"] == "uncased"

@@ -52,11 +52,11 @@ def is_in_run(directory: str) -> bool:
 
 
 def read(directory: str) -> dict[str, Any]:
-    """Returns the content of `task.json` in a directory.
+    """Returns the content of `task.json` in a directory; {} without the file.
 
-    Raises `InputError` if the file is missing or invalid.
+    Raises `InputError` if the file is invalid.
     """
-    task = json_files.load(path_in(directory), must_exist=True)
+    task = json_files.load(path_in(directory))
     for key in task.content.keys() & _TYPES.keys():
         task.get(key, _TYPES[key])
     return task.content

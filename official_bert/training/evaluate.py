@@ -62,7 +62,7 @@ def _calibrate(
     applies the stored one instead.
     """
     options, directory = run.options, run.options.output_dir
-    stored = task_file.read(directory) if task_file.is_in(directory) else {}
+    stored = task_file.read(directory)
     now = {**run.task.to_json(), "max_seq_length": options.max_seq_length}
     names = "max_seq_length", "long_documents"  # Those of `predict.py`.
     is_other = any(stored.get(name) != now.get(name) for name in names)
@@ -83,8 +83,8 @@ def _apply_calibration(
 ) -> Calibrated:
     """Applies the calibration in `task.json`, if any."""
     task, directory = run.task, run.options.output_dir
-    if task_file.is_in(directory):
-        stored, _ = tasks.load(task_file.read(directory), directory)
+    if content := task_file.read(directory):
+        stored, _ = tasks.load(content, directory)
         task = task.with_calibration(stored.calibration)
     return task.calibrate(examples, answers, fits=False)
 

@@ -128,9 +128,8 @@ def _tokenizer_texts(
 def _require_same_task(options: TrainingOptions, task: dict[str, Any]) -> None:
     """Raises `InputError` if the output directory's model has another task."""
     directory = options.output_dir
-    if not task_file.is_in(directory):
+    if not (trained := task_file.read(directory)):
         return
-    trained = task_file.read(directory)
     names = ["kind", "task_type", "labels", "is_pair", POOLING_KEY]
     names += ["do_lower_case", "pooling", "embedding_size"]
     if options.do_train:

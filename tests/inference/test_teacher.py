@@ -113,7 +113,7 @@ def parse(folder, *flags, output="out", options_class=RunClassifier):
 
 def make(folder, *flags):
     """Returns the task of a run."""
-    return tasks.get(*run_classifier.resolve(parse(folder, *flags)))
+    return tasks.get(*run_classifier.complete_options(parse(folder, *flags)))
 
 
 def run_kind(folder, kind, *flags, output="out"):

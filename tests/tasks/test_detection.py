@@ -18,7 +18,7 @@ from official_bert.tasks import detection
 
 def test_train_file_sets_actions_and_defaults(tmp_path):
     (tmp_path / "a.csv").write_text(table(*REVIEWS), encoding="utf-8")
-    found, rows = run_classifier.resolve(
+    found, rows = run_classifier.complete_options(
         tiny.parse(tmp_path, f"--train_file={tmp_path}/a.csv")
     )
     assert len(rows) == len(REVIEWS)
@@ -62,7 +62,9 @@ def test_binary_table_is_read_like_a_csv_file(tmp_path, name):
     binary_tables.write(path, ("review", "stars"), rows)
     (tmp_path / "a.csv").write_text(table(*REVIEWS), encoding="utf-8")
     (expected, csv_rows), (found, rows) = (
-        run_classifier.resolve(tiny.parse(tmp_path, f"--train_file={file}"))
+        run_classifier.complete_options(
+            tiny.parse(tmp_path, f"--train_file={file}")
+        )
         for file in (tmp_path / "a.csv", path)
     )
     for option in ("task_type", "text_a_column", "label_column", "has_header"):

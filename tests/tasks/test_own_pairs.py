@@ -37,7 +37,7 @@ def make(folder, train, dev=None, dropout=0.1, **flags):
             **flags,
         },
     )
-    options, rows = run_classifier.resolve(options)
+    options, rows = run_classifier.complete_options(options)
     return tasks.get(options, rows), options
 
 

@@ -33,7 +33,9 @@ def write_pairs(folder, rows, name="train"):
 
 def make(folder, **flags):
     options = {"task_name": "csv", "do_predict": False, **GROUPED, **flags}
-    return tasks.get(*run_classifier.resolve(tiny.options(folder, **options)))
+    return tasks.get(
+        *run_classifier.complete_options(tiny.options(folder, **options))
+    )
 
 
 THREE = [[0.5, 0.25, 0.25], [0.0, 0.5, 0.5]]
