@@ -307,12 +307,18 @@ def test_records_of_several_tokenizers_are_an_error(records, change):
 
 def test_records_of_another_pair_task_are_an_error(records):
     prepare(records, nsp="none")
-    with pytest.raises(InputError, match=r"^--nsp=sop must .*static, next\."):
+    with pytest.raises(
+        InputError,
+        match=r"^--nsp=sop must be none or next, as .*static have next\.",
+    ):
         prepare(records, nsp="sop")
     inputs = pretraining_records.write_inputs(records, DOCUMENT, WORDS)
     pretraining_records.make(inputs, records / "a", nsp="sop", **SIZES)
     both = f"{records}/static,{records}/a"
-    with pytest.raises(InputError, match=r"^--nsp=next must .*/a, sop\."):
+    with pytest.raises(InputError, match=r"^--nsp=next must .*/a have sop\."):
+        prepare(records, input_file=both)
+    pretraining_records.make(inputs, records / "a", nsp="none", **SIZES)
+    with pytest.raises(InputError, match=r"^--nsp=next must be none, as "):
         prepare(records, input_file=both)
 
 

@@ -44,7 +44,8 @@ def check_descriptions(
     for name, description in found.items():
         nsp = description.get("nsp", options.nsp)
         if options.nsp not in (nsp, "none"):
-            message = f"must be none or, as in the records of {name}, {nsp}."
+            both = "none" if nsp == "none" else f"none or {nsp}"
+            message = f"must be {both}, as the records of {name} have {nsp}."
             raise options.error("nsp", message)
     name = max(found, key=lambda name: found[name]["share_unknown"])
     description = found[name]
