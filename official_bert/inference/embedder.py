@@ -124,13 +124,13 @@ class Embedder(engines.EngineUser):
             )
         pretrained.download_weights(model, model_files.init_checkpoint)
         config = model_files.config
-        loaded, tokenizer = engine_choice.load_embedder(
+        token_engine, tokenizer = engine_choice.load_embedder(
             model_files,
             settings,
             [config.num_hidden_layers - 1],
             EngineOptions(engine=engine, precision=precision),
         )
-        return cls(loaded, tokenizer, settings, config)
+        return cls(token_engine, tokenizer, settings, config)
 
     @property
     def size(self) -> int:

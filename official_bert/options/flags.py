@@ -296,7 +296,10 @@ class Options:
         return {}
 
     def _complete(self) -> Self:
-        """Returns options with the values that files and options imply."""
+        """Returns options with the values that files and options imply.
+
+        Each class adds its own to those of `super()`.
+        """
         return self
 
     def _check(self) -> None:

@@ -123,7 +123,11 @@ class NamedModel(flags.Options, heading="Model"):
 
     @functools.cached_property
     def model_files(self) -> ModelFiles:
-        """The files of the model, which are read at most once."""
+        """The files of the model, which are read at most once.
+
+        For --model, `_fill_from_model` sets this value, of which `find` has
+        read a part.
+        """
         return self._with_flags(ModelFiles())
 
     def download_weights(self) -> None:

@@ -29,7 +29,7 @@ class Pair(NamedTuple):
     end_a: int
     start_b: int
     end_b: int
-    is_random_next: bool  # With --nsp=sop, whether B precedes A.
+    is_random_next: bool = False  # With --nsp=sop, whether B precedes A.
 
     @property
     def num_tokens(self) -> int:
@@ -116,7 +116,7 @@ def _next_pairs(
             yield IncompletePair(*span_a, number, length_b)
             start = middle  # The remaining sentences are used again.
         else:
-            yield Pair(*span_a, document[middle], document[end], False)
+            yield Pair(*span_a, document[middle], document[end])
             start = end
 
 
@@ -139,9 +139,11 @@ def _ordered_pairs(
         if middle == end_token:
             continue
         if rng.random() < 0.5:
-            yield Pair(middle, end_token, first_token, middle, True)
+            yield Pair(
+                middle, end_token, first_token, middle, is_random_next=True
+            )
         else:
-            yield Pair(first_token, middle, middle, end_token, False)
+            yield Pair(first_token, middle, middle, end_token)
 
 
 def _single_segments(document: Document, target_length: int) -> Iterator[Pair]:
@@ -149,7 +151,7 @@ def _single_segments(document: Document, target_length: int) -> Iterator[Pair]:
     while start < len(document) - 1:
         end = _reach(document, start, target_length)
         end_token = document[end]
-        yield Pair(document[start], end_token, end_token, end_token, False)
+        yield Pair(document[start], end_token, end_token, end_token)
         start = end
 
 

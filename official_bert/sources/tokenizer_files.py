@@ -234,6 +234,19 @@ def _read(directory: str) -> tuple[TokenizerSettings, dict[str, int]]:
     )
     if lower is None and (config.content or normalizer.content):
         lower = True  # The default of transformers.
+    _warn_of_other_inputs(config, class_name)
+    entries = _described_tokens(directory, config, fast, special)
+    kept = config.get(_KEPT, tuple[str, ...] | None) or ()
+    tokens, ids = _added_tokens(entries, directory, kept)
+    limit = config.get("num_wordpieces", int | None)
+    settings = TokenizerSettings(
+        lower, strips, has_chinese_words is not False, tokens, limit
+    )
+    return settings, ids
+
+
+def _warn_of_other_inputs(config: JsonObject, class_name: Any) -> None:
+    """Warns if a tokenizer of transformers makes other inputs of the tokens."""
     if config.content.get("truncation_side") == "left":
         text = "`truncation_side` is left, but texts are truncated at their end"
         log_once(logging.WARNING, f"{config.path}: {text}")
@@ -243,14 +256,6 @@ def _read(directory: str) -> tuple[TokenizerSettings, dict[str, int]]:
     if "token_type_ids" not in (inputs or ()):
         text = "the second text of a pair has the segment 0 in transformers"
         log_once(logging.WARNING, f"{config.path}: {text}, and 1 here")
-    entries = _described_tokens(directory, config, fast, special)
-    kept = config.get(_KEPT, tuple[str, ...] | None) or ()
-    tokens, ids = _added_tokens(entries, directory, kept)
-    limit = config.get("num_wordpieces", int | None)
-    settings = TokenizerSettings(
-        lower, strips, has_chinese_words is not False, tokens, limit
-    )
-    return settings, ids
 
 
 def _require_sequences(fast: JsonObject) -> None:

@@ -39,8 +39,7 @@ class PairColumns(NamedTuple):
 
 def find(options: RunClassifier, rows: Sequence[Row]) -> PairColumns:
     """Returns the columns of a file: those of the flags, or detected ones."""
-    first, sample = rows[0], rows[:SAMPLE_SIZE]
-    columns = _all_columns(rows)
+    first, columns = rows[0], _all_columns(rows)
     names = {name.lower(): name for name in columns}
     # Only the training file must have the columns of the flags.
     given = (options.text_a_column, options.text_b_column, options.label_column)
@@ -53,22 +52,7 @@ def find(options: RunClassifier, rows: Sequence[Row]) -> PairColumns:
         text, match = (names[name] for name in pairs[0])
     elif not text:
         others = (score, options.id_column, *negatives)
-        texts = [
-            name
-            for name in columns
-            if not (name in others or ID_NAME.fullmatch(name))
-            and is_text(sample, name)
-        ]
-        advice = separator_advice(columns)
-        if advice or len(texts) not in (1, 2):
-            raise InputError(
-                f"{first.path}: the columns of similar texts cannot be "
-                "detected. Add --text_column and --text_b_column. The columns "
-                f"are {listed(columns)}. {advice}".rstrip()
-            )
-        queries = {query for query, _ in _PAIRS}
-        texts.sort(key=lambda name: name.lower() not in queries)
-        text, match = texts[0], texts[1] if len(texts) > 1 else None
+        text, match = _find_texts(rows[:SAMPLE_SIZE], columns, others)
     if match is None and options.teacher:
         score = ""
     elif match is None and (score or negatives):
@@ -77,6 +61,31 @@ def find(options: RunClassifier, rows: Sequence[Row]) -> PairColumns:
             "text in each row. Add --text_b_column."
         )
     return PairColumns(text, match, () if score else negatives, score)
+
+
+def _find_texts(
+    sample: Sequence[Row], columns: Sequence[str], others: Sequence[str | None]
+) -> tuple[str, str | None]:
+    """Returns the two columns of texts, a query first, or the only one.
+
+    Raises `InputError` if, without the columns `others`, there are more.
+    """
+    texts = [
+        name
+        for name in columns
+        if not (name in others or ID_NAME.fullmatch(name))
+        and is_text(sample, name)
+    ]
+    advice = separator_advice(columns)
+    if advice or len(texts) not in (1, 2):
+        raise InputError(
+            f"{sample[0].path}: the columns of similar texts cannot be "
+            "detected. Add --text_column and --text_b_column. The columns are "
+            f"{listed(columns)}. {advice}".rstrip()
+        )
+    queries = {query for query, _ in _PAIRS}
+    texts.sort(key=lambda name: name.lower() not in queries)
+    return texts[0], texts[1] if len(texts) > 1 else None
 
 
 def _all_columns(rows: Sequence[Row]) -> list[str]:

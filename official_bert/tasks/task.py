@@ -283,7 +283,12 @@ class Task(abc.ABC):
         """
         size = self.head.num_outputs
         if len(self.head.logits_shape) == 3:  # [B, S, C]
-            return Feature(max_seq_length, "max_seq_length", True, size)
+            return Feature(
+                max_seq_length,
+                "max_seq_length",
+                is_float=True,
+                num_choices=size,
+            )
         return Feature(size, is_float=True)
 
     def divide_answers(

@@ -95,8 +95,8 @@ def fit(run: TrainingRun) -> int:
     checkpointing.set_seed(start.seed)
     if options.overwrite_output_dir:
         options.run_directory.remove_model()
-    best = {**trainer.weights, "global_step": trainer.optimizer.step}
-    history = EvalHistory(run, start.step, num_steps, best)
+    weights = {**trainer.weights, "global_step": trainer.optimizer.step}
+    history = EvalHistory(run, start.step, num_steps, weights)
     is_finished = _is_finished(run, start.step, num_steps, history)
     if options.is_chief:
         resuming.write_run_files(
