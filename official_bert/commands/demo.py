@@ -190,8 +190,7 @@ def main(options: Demo) -> None:
 def write_inputs(directory: str) -> None:
     """Writes the files that are not results of a command."""
     for name, lines in (("blanks", BLANKS), ("sentences", SENTENCES)):
-        text = "\n".join(lines) + "\n"
-        files.write_text(f"{directory}/{name}.txt", text)
+        files.write_text(f"{directory}/{name}.txt", "\n".join(lines) + "\n")
 
 
 def run(step: Step) -> None:

@@ -68,7 +68,6 @@ def make_onnx_engine(directory: str, outputs: Sequence[str]) -> Engine:
     names = [port.name for port in session.get_inputs()]
 
     def compute(batch: dict[str, np.ndarray]) -> list[np.ndarray]:
-        inputs = {name: batch[name] for name in names}
-        return session.run(list(outputs), inputs)
+        return session.run(list(outputs), {name: batch[name] for name in names})
 
     return compute

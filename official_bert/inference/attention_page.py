@@ -39,8 +39,7 @@ def compute(
     Raises `InputError` if a text has no tokens, or too many for the model or
     for a page.
     """
-    texts = (text_a, text_b or "")
-    ids_a, ids_b = model.tokenizer.tokenize_lines_to_ids(texts)
+    ids_a, ids_b = model.tokenizer.tokenize_lines_to_ids((text_a, text_b or ""))
     if not ids_a:
         raise InputError(f"--text_a={text_a!r} has no tokens. Add words.")
     if text_b and not ids_b:

@@ -144,8 +144,7 @@ def _read_functions(directory: str, part: str) -> list[tuple[str, str]]:
 
 def _make_search_table(directory: str, embedders: dict[str, Embedder]) -> Table:
     """Returns how often a sentence finds its function, for each embedder."""
-    held_out = _read_functions(directory, "dev")
-    signatures, sentences = zip(*held_out, strict=True)
+    signatures, sentences = zip(*_read_functions(directory, "dev"), strict=True)
     rows: list[tuple[str, ...]] = []
     for name, embedder in embedders.items():
         found = embedder.search(sentences, embedder(signatures), k=10).indices

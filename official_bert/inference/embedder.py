@@ -190,8 +190,7 @@ class Embedder(engines.EngineUser):
                 bar.update(len(chunk))
         if num_truncated and not self._has_warned:
             self._has_warned = True
-            number = f"{num_truncated} of {len(pairs)}"
-            warn_of_truncation(number, length, "")
+            warn_of_truncation(f"{num_truncated} of {len(pairs)}", length, "")
         return vectors
 
     def _finish(self, outputs: Sequence[np.ndarray], batch: Any) -> np.ndarray:

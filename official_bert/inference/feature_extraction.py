@@ -65,8 +65,7 @@ class FeatureExtractor:
                 self.engine, rows, self.options.batch_size, self._pool
             )
             for row in rows:
-                ids = row["input_ids"]
-                tokens = self.tokenizer.convert_ids_to_tokens(ids)
+                tokens = self.tokenizer.convert_ids_to_tokens(row["input_ids"])
                 # Popped, so that written vectors are freed.
                 yield LineVectors(next(numbers), tokens, vectors.pop(0))
 
@@ -108,8 +107,7 @@ class FeatureExtractor:
         if pooling:
             return stacked
         # Copies, which do not keep the array of the batch in memory.
-        lengths = mask.sum(1)
-        return [v[:n].copy() for v, n in zip(stacked, lengths, strict=True)]
+        return [v[:n].copy() for v, n in zip(stacked, mask.sum(1), strict=True)]
 
 
 def text_rows(

@@ -99,5 +99,4 @@ class Forward:
         weights = loss.weights(batch)
         losses = loss.losses(logits, batch) * weights
         axes = list(range(1, len(losses.shape)))  # All but the batch.
-        loss_sums = tf.reduce_sum(losses, axes)
-        return logits, loss_sums, tf.reduce_sum(weights, axes)
+        return logits, tf.reduce_sum(losses, axes), tf.reduce_sum(weights, axes)

@@ -110,8 +110,7 @@ def _answer_chunks(
                 everything += answered
     if everything:
         assert isinstance(answerer, Predictor)
-        task = answerer.task
-        yield sorted(everything, key=lambda pair: task.margin(pair[1]))
+        yield sorted(everything, key=lambda pair: answerer.task.margin(pair[1]))
 
 
 @contextlib.contextmanager

@@ -207,8 +207,7 @@ def with_teacher(task: Task, options: FinetuningOptions) -> Any:
     engine = "auto" if missing_package("openvino") else "openvino"
     precision = "auto" if engine == "auto" else options.matmul_precision
     predict = Predict(model=options.teacher, engine=engine, precision=precision)
-    is_embedding = task.kind == "embedding"
-    make: Any = _make_embedding if is_embedding else _make_finetuned
+    make: Any = _make_embedding if task.kind == "embedding" else _make_finetuned
     return dataclasses.replace(task, teacher=make(task, options, predict))
 
 

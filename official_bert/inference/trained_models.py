@@ -56,8 +56,7 @@ class LoadedBert(NamedTuple):
 
         `options` are arguments of `Bert`.
         """
-        vocab = self.tokenizer.vocab
-        features = text_inputs.text_features(ids_a, ids_b, vocab)
+        features = text_inputs.text_features(ids_a, ids_b, self.tokenizer.vocab)
         batch = {name: tf.constant([ids]) for name, ids in features.items()}
         return features, self.bert(**batch, **options)
 

@@ -44,8 +44,7 @@ def write(
     name: str, description: Mapping[str, Any], share_unknown: float
 ) -> None:
     """Writes the description of a file of records, beside it."""
-    num_bytes = files.size(name)
-    content = {"share_unknown": share_unknown, "num_bytes": num_bytes}
+    content = {"share_unknown": share_unknown, "num_bytes": files.size(name)}
     json_files.write(name + SUFFIX, {**description, **content})
 
 

@@ -184,8 +184,7 @@ class FinetuningModel(layers.ConfiguredLayer, layers.BatchModel):
 
     def project(self, x: Any) -> Any:
         """Maps [..., any] to logits [..., C]."""
-        weights = ops.transpose(self.output_weights)
-        logits = ops.matmul(self.dropout(x), weights)
+        logits = ops.matmul(self.dropout(x), ops.transpose(self.output_weights))
         return ops.cast(logits, "float32") + self.output_bias
 
 

@@ -284,8 +284,7 @@ def options_from_flags(
     options_class: type[_Options], flag_values: flags.FlagValues = flags.FLAGS
 ) -> _Options:
     """Returns options with the flags that were given."""
-    names = options_class.fields()
-    parsed = {name: flag_values[name] for name in names}
+    parsed = {name: flag_values[name] for name in options_class.fields()}
     return options_class(**{n: f.value for n, f in parsed.items() if f.present})
 
 

@@ -117,8 +117,7 @@ class ExtractFeatures(CasedModel, EngineOptions, heading="Data"):
         """The output format: jsonl, npy or tfrecord."""
         if self.output_format != "auto":
             return self.output_format
-        ending = os.path.splitext(self.output_file)[1]
-        return _FORMATS.get(ending, "jsonl")
+        return _FORMATS.get(os.path.splitext(self.output_file)[1], "jsonl")
 
     @property
     def layer_indexes(self) -> list[int]:

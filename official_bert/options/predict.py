@@ -136,12 +136,10 @@ class Predict(AnswerOptions, heading="Model"):
                 "--predict_file=FILE --output_dir=MODEL_DIR."
             )
             raise self.error("input_file", message)
-        has_columns = self.reads_table or self.resolved_format == "jsonl"
-        if not has_columns:
+        if not (self.reads_table or self.resolved_format == "jsonl"):
             message = "needs a .tsv, .csv or .jsonl file as --input_file."
             self.require_unset(("text_a_column", "has_header"), message)
-        needs_file = self.resolved_format in ("csv", "conll")
-        if needs_file and self.input_file == "-":
+        if self.resolved_format in ("csv", "conll") and self.input_file == "-":
             message = "needs --input_file. Add it: /dev/stdin for a pipe."
             raise self.error("input_format", message)
         output = self.output_file or ""

@@ -74,8 +74,7 @@ class RunPretraining(TrainingOptions, heading="Data", common=False):
     def _earlier_options(self) -> dict[str, Any]:
         """Returns the config and the loss of the run to evaluate."""
         run = self.run_directory
-        recorded = run.record.options
-        earlier = {k: v for k, v in recorded.items() if k == "nsp"}
+        earlier = {k: v for k, v in run.record.options.items() if k == "nsp"}
         if run.has(file_names.CONFIG):
             earlier["bert_config_file"] = run.file(file_names.CONFIG)
         return earlier

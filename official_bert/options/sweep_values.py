@@ -38,8 +38,7 @@ def parse(sweep: str, options_class: type[Options]) -> dict[str, list[Any]]:
                 f"--sweep names `{name}` twice. Write {name}=A,B instead of "
                 f"{name}=A;{name}=B."
             )
-        kind = plain_type(types[name])
-        values[name] = list(_parse_values(name, texts, kind))
+        values[name] = list(_parse_values(name, texts, plain_type(types[name])))
         if len(set(values[name])) < len(values[name]):
             raise InputError(
                 f"--sweep: {part!r} has a value twice: {values[name]}. Remove "

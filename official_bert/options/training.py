@@ -249,9 +249,8 @@ class TrainingOptions(
 
     def to_json(self) -> str:
         """Returns JSON text of the options, to be kept with a run's results."""
-        options = dataclasses.asdict(self)
         # ASCII, because a path may not be UTF-8.
-        content = {"command": self.command, "options": options}
+        content = {"command": self.command, "options": dataclasses.asdict(self)}
         return json.dumps(content, indent=2) + "\n"
 
     @functools.cached_property

@@ -133,8 +133,7 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
             model_card.write(model, directory, options)
         for name in os.listdir(directory):
             files.sync(os.path.join(directory, name))
-        written = formats.find(directory, directory)
-        arrays, description = loading.read(written)
+        arrays, description = loading.read(formats.find(directory, directory))
         # Not all formats store the type of a classifier.
         head = description.head or model.head.name
         read_back = match(arrays, description, head=head)

@@ -57,8 +57,7 @@ def _metrics(model: Model) -> dict[str, str]:
 
 def _results(arrays: Arrays) -> dict[str, str]:
     """Returns the results of a checkpoint's run, {} if there are none."""
-    name = file_names.METRICS_TEXT
-    path = checkpoint_paths.beside(arrays.where, name)
+    path = checkpoint_paths.beside(arrays.where, file_names.METRICS_TEXT)
     lines = files.read_text(path).splitlines() if path else []
     return dict(line.split(" = ", 1) for line in lines)
 

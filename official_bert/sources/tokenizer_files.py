@@ -179,8 +179,7 @@ def config_text(
 
 def tokens_of(vocab: str) -> list[str]:
     """Returns the tokens in the text of a vocabulary, in order of their ids."""
-    lines = vocab.removesuffix("\n").split("\n")
-    return [line.strip() for line in lines]
+    return [line.strip() for line in vocab.removesuffix("\n").split("\n")]
 
 
 def special_tokens(vocab: str) -> tuple[str, ...]:
@@ -333,8 +332,7 @@ def _require_same_tokens(path: str, vocab: str, fast: JsonObject) -> None:
 
 def _learned_tokens(fast: JsonObject) -> list[str]:
     """Returns the tokens of the model in `tokenizer.json`."""
-    tokens = fast.nested("model").get("vocab", dict)
-    vocab = JsonObject(fast.path, tokens)
+    vocab = JsonObject(fast.path, fast.nested("model").get("vocab", dict))
     ids = {
         token: vocab.get(token, json_files.Amount) for token in vocab.content
     }

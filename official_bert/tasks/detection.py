@@ -94,8 +94,7 @@ def _detect_labels(
     if not (options.text_a_column and options.label_column):
         options = _detect_columns(options, sample)
     if options.task_type == "auto":
-        task_type = _detect_task_type(options, rows)
-        options = options.replace(task_type=task_type)
+        options = options.replace(task_type=_detect_task_type(options, rows))
     elif options.task_type == "multilabel":
         cells = [row.cells.get(options.label_column) for row in sample]
         texts = {cell for cell in cells if isinstance(cell, str)}
@@ -136,8 +135,7 @@ def _detect_columns(
     """Finds the columns of the text and the label if they are not given."""
     text, label = options.text_a_column, options.label_column
     names = sample[0].columns
-    labels = sample[0].listed_columns(label)
-    taken = (*options.own_columns, *labels)
+    taken = (*options.own_columns, *sample[0].listed_columns(label))
     free = [name for name in names if name not in taken]
     advice = "" if options.text_b_column else _PAIRS
     if not text:

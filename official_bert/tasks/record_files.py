@@ -54,8 +54,7 @@ def write_records(
         return metadata
     if files.exists(metadata_path):  # It would not fit the new records.
         files.write_text(metadata_path, "{}\n")
-    source = teacher or task
-    blocks = source.featurize(examples, tokenizer, max_seq_length)
+    blocks = (teacher or task).featurize(examples, tokenizer, max_seq_length)
     lengths: list[int] = []
     with (
         files.writing(path) as file,

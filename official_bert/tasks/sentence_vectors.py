@@ -197,8 +197,7 @@ def nearest(
     rows_of_block = max(1, _BLOCK // len(corpus))
     for start in range(0, len(queries), rows_of_block):
         block = queries[start : start + rows_of_block]
-        found = similarity(block, corpus, kind)
-        for row, values in enumerate(found, start):
+        for row, values in enumerate(similarity(block, corpus, kind), start):
             best = probabilities.largest(values, num_found)
             indices[row], scores[row] = best, values[best]
     return indices, scores

@@ -168,8 +168,7 @@ class TaggingTask(task.Task):
         return entities.scheme_of(self.labels)
 
     def with_tokenizer(self, tokenizer: Tokenizer) -> "TaggingTask":
-        splitter = tokenizer.basic_tokenizer
-        return dataclasses.replace(self, splitter=splitter)
+        return dataclasses.replace(self, splitter=tokenizer.basic_tokenizer)
 
     @property
     def main_metric(self) -> str:
@@ -179,8 +178,7 @@ class TaggingTask(task.Task):
     @property
     def head(self) -> Head:
         """One output per token and label."""
-        size = len(self.labels)
-        return Head(self.head_kind, size, "tags", self.pooling_head)
+        return Head(self.head_kind, len(self.labels), "tags", self.pooling_head)
 
     def schema(self, max_seq_length: int) -> Schema:
         """Returns the features of a text, and each token's label and mask."""

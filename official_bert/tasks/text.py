@@ -220,8 +220,7 @@ class TextTask(task.Task):
     ) -> list[Any]:
         """Returns probabilities [C]; in regression, the number [1]."""
         pool = np.max if self.long_documents.pooling == "max" else np.mean
-        windows = features.by_example(logits)
-        pooled = [pool(rows, axis=0) for rows in windows]
+        pooled = [pool(rows, axis=0) for rows in features.by_example(logits)]
         return list(self.activate(np.stack(pooled))) if pooled else []
 
     def outputs(
@@ -270,8 +269,7 @@ class TextTask(task.Task):
         # Not unscaled targets, in which 0 may be rounded to a positive number.
         labels = [example.label for example in examples]
         gains = [*map(self.labels.index, labels)] if self.labels else labels
-        relevance = self.relevance(answers)
-        return ranking.ranking_of_groups(groups, gains, relevance)
+        return ranking.ranking_of_groups(groups, gains, self.relevance(answers))
 
     @property
     def ranks_pairs(self) -> bool:

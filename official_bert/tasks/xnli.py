@@ -43,8 +43,7 @@ def make(options: RunClassifier) -> TextTask:
     row = glue.GlueTask(
         glue.INFERENCE, _TRAIN, _EVALUATION, f"XNLI-{variant}", files=paths
     )
-    data = XnliData(row, options.data_dir, language, variant)
-    return glue.task_on(data)
+    return glue.task_on(XnliData(row, options.data_dir, language, variant))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -87,8 +87,7 @@ def learn(
     from tokenizers import models, pre_tokenizers, trainers
 
     special = special_tokens(num_unused)
-    room = vocab_size - len(special)
-    alphabet = _alphabet(word_counts, limit_alphabet, room)
+    alphabet = _alphabet(word_counts, limit_alphabet, vocab_size - len(special))
     characters_to_keep = frozenset(alphabet)
     words = {
         word: count

@@ -109,8 +109,7 @@ def fit(run: TrainingRun) -> int:
         )
     if is_finished:
         return start.step
-    batches = run.batches(data, start, num_steps)
-    loop.train(trainer, batches, start, history)
+    loop.train(trainer, run.batches(data, start, num_steps), start, history)
     return int(trainer.optimizer.step.numpy())
 
 

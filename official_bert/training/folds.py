@@ -51,8 +51,7 @@ def run(task: Task, options: RunClassifier) -> Task:
     sweep.require_no_failures(runs, failures)
     table = [("metric", "mean", "deviation", *names)]
     table += _metric_rows([reporting.numbers(result) for result in results])
-    path = options.run_directory.file(file_names.FOLDS_TABLE)
-    sweep.write_table(path, table)
+    sweep.write_table(options.run_directory.file(file_names.FOLDS_TABLE), table)
     if rows:
         directories = [fold_options.output_dir for _, fold_options in runs]
         answers = _read_answers(directories, folds)

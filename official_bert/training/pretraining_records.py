@@ -57,8 +57,7 @@ def check_descriptions(
     model = f"{options.bert_config_file} ({config.vocab_size:,} tokens)"
     if vocab_file := _vocabulary_of_model(options):
         vocab = load_vocab(vocab_file)
-        beside = tokenizer_files.read(os.path.dirname(vocab_file))
-        lower = beside.do_lower_case
+        lower = tokenizer_files.read(os.path.dirname(vocab_file)).do_lower_case
         casing = {} if lower is None else {"do_lower_case": lower}
         expected = record_tokenizer.describe(vocab, vocab_file, **casing)
         ours, theirs = (d["tokenizer"] for d in (expected, description))

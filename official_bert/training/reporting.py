@@ -131,8 +131,7 @@ def print_metrics(
 def _type_scores(metrics: Mapping[str, Any]) -> dict[str, float]:
     """Returns {"f1 TYPE": F1} of the types with the largest support."""
     types = metrics.get("per_type", {})
-    by_support = sorted(types, key=lambda name: -types[name]["support"])
-    shown = by_support[:_MAX_TYPES]
+    shown = sorted(types, key=lambda name: -types[name]["support"])[:_MAX_TYPES]
     return {f"f1 {name}".rstrip(): types[name]["f1"] for name in shown}
 
 

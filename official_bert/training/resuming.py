@@ -187,8 +187,7 @@ def require_same_steps(options: TrainingOptions, done: str) -> None:
 
     `done` is "N of N" steps.
     """
-    names = options.names(on_resume="if_steps_left")
-    changes = changed_inputs(options, names)
+    changes = changed_inputs(options, options.names(on_resume="if_steps_left"))
     problem = (
         f"{options.output_dir}: no step is left to train ({done} are done), so "
         "these changes would have no effect:"

@@ -65,8 +65,7 @@ class TrainingStep:
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         seed_of_step = step_seed(self.seed, self.optimizer.step, replica)
         # -1, because the dropout of micro-batches uses the numbers from 0.
-        label_seed = _fold_in(seed_of_step, -1)
-        batch = self.objective.with_labels(batch, label_seed)
+        batch = self.objective.with_labels(batch, _fold_in(seed_of_step, -1))
         loss_weights = sum_over_replicas(self.objective.loss_weights(batch))
         scale = self.loss_scale.value.read_value() if self.loss_scale else None
         first_sums, objective = None, self.objective

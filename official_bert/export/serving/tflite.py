@@ -46,8 +46,7 @@ def _convert(
     signatures: TaskSignatures, module: Any, kind: str = "float32"
 ) -> bytes:
     def run(input_ids: Any, input_mask: Any, segment_ids: Any) -> Any:
-        logits = signatures.logits(input_ids, input_mask, segment_ids)
-        return {"logits": logits}
+        return {"logits": signatures.logits(input_ids, input_mask, segment_ids)}
 
     function = signature(run, *signatures.ids_inputs())
     converter = tf.lite.TFLiteConverter.from_concrete_functions(

@@ -194,8 +194,7 @@ class SquadTask(task.Task):
         There is none for a question without any candidate.
         """
         remaining = dict(enumerate(answers))
-        examples = features.windows.example.tolist()
-        for window, example in enumerate(examples):
+        for window, example in enumerate(features.windows.example.tolist()):
             if not (answer := remaining.get(example)):
                 continue
             by_text = {best["text"]: best for best in answer.n_best}

@@ -77,8 +77,7 @@ def open_arrays(directory: str, config: BertConfig | None = None) -> Arrays:
     Raises `InputError` if a file is missing or damaged.
     """
     opened: dict[str, tuple[Any, str]] = {}
-    names = files.list_directory(directory)
-    if adapters := fnmatch.filter(names, "adapter_*"):
+    if adapters := fnmatch.filter(files.list_directory(directory), "adapter_*"):
         logging.warning(
             f"{directory}: {', '.join(adapters)} are not used. In transformers,"
             " they change the model. Merge them there: merge_and_unload()"

@@ -28,8 +28,7 @@ def has_object_graph(path: str) -> bool:
     `path` is a prefix or a directory.
     """
     prefix = checkpoint_paths.find(path)
-    names = files.list_directory(prefix)
-    paths = [os.path.join(prefix, n) for n in names]
+    paths = [os.path.join(prefix, n) for n in files.list_directory(prefix)]
     for index in [prefix + file_names.INDEX, *paths]:
         if index.endswith(file_names.INDEX) and files.is_file(index):
             with files.open_binary(index) as file:
