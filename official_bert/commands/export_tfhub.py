@@ -47,9 +47,8 @@ def export_preprocessor(options: ExportTfhub, path: str) -> None:
     with cli.quiet_imports():
         from official_bert.export import tfhub_preprocessor
 
-    tokenizer = options.model_files.tokenizer
     tfhub_preprocessor.export(
-        path, tokenizer, seq_length=options.max_seq_length
+        path, options.model_files.tokenizer, seq_length=options.max_seq_length
     )
     print(
         f"Wrote the preprocessor to {path}: {options.max_seq_length} tokens "

@@ -181,10 +181,9 @@ class Embedder(engines.EngineUser):
                         self.tokenizer.vocab["[UNK]"],
                         "the tokens",
                     )
-                found = engines.run_rows(
+                vectors[start : start + len(chunk)] = engines.run_rows(
                     self._engine, features, batch_size, self._finish
                 )
-                vectors[start : start + len(chunk)] = found
                 start += len(chunk)
                 num_truncated += sum(are_truncated)
                 bar.update(len(chunk))

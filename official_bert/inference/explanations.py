@@ -146,10 +146,9 @@ class Explainer:
 
     def _run(self, engine: Engine, rows: Batch) -> np.ndarray:
         """Returns the first output of an engine for all rows."""
-        starts = range(0, len(rows["input_ids"]), self.batch_size)
         batches = (
             {n: v[i : i + self.batch_size] for n, v in rows.items()}
-            for i in starts
+            for i in range(0, len(rows["input_ids"]), self.batch_size)
         )
         return np.concatenate([engine(batch)[0] for batch in batches])
 

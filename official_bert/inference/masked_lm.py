@@ -83,9 +83,8 @@ class MaskedLanguageModel:
     def _warn_if_unknown(self, texts: Sequence[Sequence[int]]) -> None:
         """Warns once if many tokens of texts are [UNK]."""
         if not self._has_warned:
-            unknown = self.tokenizer.vocab["[UNK]"]
             self._has_warned = warn_if_unknown_ids(
-                texts, unknown, "the first tokens"
+                texts, self.tokenizer.vocab["[UNK]"], "the first tokens"
             )
 
     def _row(

@@ -95,9 +95,8 @@ class Predictor(engines.EngineUser):
         Raises:
             InputError: A file is missing or damaged.
         """
-        directory = os.fspath(output_dir)
         options = AnswerOptions(
-            model_dir=directory, engine=engine, precision=precision
+            model_dir=os.fspath(output_dir), engine=engine, precision=precision
         )
         return cls.from_options(options, batch_size, explain)
 

@@ -93,9 +93,8 @@ def _parse(text: str, decode: Callable[[str], Any]) -> Any:
         try:
             json.dumps(value, ensure_ascii=False).encode("utf-8")
         except UnicodeEncodeError as error:
-            surrogate = error.object[error.start]
             raise ValueError(
-                f"It has a lone surrogate, {surrogate!r}"
+                f"It has a lone surrogate, {error.object[error.start]!r}"
             ) from error
     return value
 

@@ -247,8 +247,7 @@ def _require_one_row(
 
 def _sample(lines: Iterable[str]) -> list[str]:
     """Returns the first lines that are not blank; [""] if there are none."""
-    not_blank = filter(str.strip, lines)
-    return [*itertools.islice(not_blank, _NUM_SAMPLE)] or [""]
+    return [*itertools.islice(filter(str.strip, lines), _NUM_SAMPLE)] or [""]
 
 
 def _delimiter(sample: Sequence[str]) -> str:

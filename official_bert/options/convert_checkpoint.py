@@ -96,8 +96,7 @@ class ConvertCheckpoint(TokenizerOptions, heading="Model"):
         if model == "list":
             show_released()
         paths = (model, model + file_names.INDEX)
-        is_path = any(map(files.exists, paths))
-        if is_path or not downloads.is_name(model):
+        if any(map(files.exists, paths)) or not downloads.is_name(model):
             return self
         return self.replace(input=downloads.download(model))
 

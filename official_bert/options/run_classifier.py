@@ -138,8 +138,7 @@ class RunClassifier(EmbeddingOptions, heading="Training", common=False):
         if self.text_b_column and has_lines and self.task_type != "embedding":
             message = "must be a table, such as .csv, with pairs of texts."
             raise self.error("unlabeled_file", message)
-        is_evaluated = self.sweep or "dev" in self.used_splits
-        if is_evaluated and not self.dev_file:
+        if (self.sweep or "dev" in self.used_splits) and not self.dev_file:
             self._check_held_out()
 
     def _implied(self) -> dict[str, Any]:

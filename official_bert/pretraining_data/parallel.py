@@ -128,10 +128,9 @@ def begin_pairs(
     rows = array.array("q")  # A list takes seven times the memory.
     for index, document in enumerate(documents, first):
         rng = random.Random(f"{options.random_seed}/{round_number}/{index}")
-        pairs = segment_pairs.document_pairs(
+        for pair in segment_pairs.document_pairs(
             document.tolist(), index, num_documents, options, rng
-        )
-        for pair in pairs:
+        ):
             rows.extend((*pair, rng.getrandbits(_KEY_BITS)))
     return np.frombuffer(rows, np.int64).reshape(-1, _NUM_COLUMNS)
 

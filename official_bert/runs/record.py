@@ -46,10 +46,9 @@ class RunRecord(NamedTuple):
         recorded = {n: p for n, p in paths.items() if n in self.fingerprints}
         for name, now in fingerprints_of(recorded).items():
             before = self.fingerprints[name]
-            pairs = itertools.zip_longest(before, now, fillvalue="none")
             changes += [
                 f"{name}: {a}, now {b}"
-                for a, b in pairs
+                for a, b in itertools.zip_longest(before, now, fillvalue="none")
                 if data_of(a) != data_of(b)
             ]
         return changes

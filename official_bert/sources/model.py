@@ -338,10 +338,9 @@ def _skipped(where: str, names: Iterable[str], skip: str) -> list[str]:
     """Returns the names that match `skip`; warns if there are none."""
     skipped = [name for name in names if re.search(skip, name)]
     if not skipped:
-        examples = ", ".join(sorted(names)[:3])
         logging.warning(
             f"{where}: --skip={skip} matches no weight. Names of weights: "
-            f"{examples}, ..."
+            f"{', '.join(sorted(names)[:3])}, ..."
         )
     return skipped
 

@@ -199,9 +199,8 @@ class ClassificationTask(TextTask):
                 f"one of two. The labels are {listed(self.labels)}."
             )
             raise options.error("threshold", message)
-        values = tuple(thresholds.values())
         return self.with_calibration(
-            self.calibration._replace(thresholds=values)
+            self.calibration._replace(thresholds=tuple(thresholds.values()))
         )
 
     def margin(self, answer: dict[str, Any]) -> float:

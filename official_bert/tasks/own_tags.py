@@ -422,10 +422,9 @@ def _group(rows: Sequence[Row], columns: Sequence[str]) -> list[list[Row]]:
     line = 0
     for row in rows:
         if columns:
-            cells = map(row.get, columns)
             key = [
                 before if cell in (None, "") else cell
-                for before, cell in zip(key, cells, strict=True)
+                for before, cell in zip(key, map(row.get, columns), strict=True)
             ]
         elif row.line != line + 1:
             key = row.line

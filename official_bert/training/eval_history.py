@@ -106,10 +106,9 @@ class EvalHistory:
         num_since_best = len(scores) - 1 - best
         stops = 0 < self._run.options.early_stopping <= num_since_best
         if stops and step < self._num_steps:
-            best_step = self._history[best]["global_step"]
             logging.info(
                 f"Early stopping after step {step}: {metric} was best at step "
-                f"{best_step}"
+                f"{self._history[best]['global_step']}"
             )
             if self._run.options.is_chief:
                 record = self._directory.record

@@ -421,10 +421,9 @@ def _make_schedule(
             f"The number of training steps is only {num_train_steps}. Add "
             f"examples{or_values}"
         )
-    num_warmup_steps = int(num_train_steps * options.warmup_proportion)
     return LinearWarmupDecay(
         options.learning_rate,
         num_train_steps,
-        num_warmup_steps,
+        int(num_train_steps * options.warmup_proportion),
         options.lr_schedule,
     )

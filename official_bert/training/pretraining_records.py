@@ -52,8 +52,7 @@ def check_descriptions(
     share = description["share_unknown"]
     if share > MAX_SHARE_UNKNOWN:
         warn_of_unknown(f"{name}: {share:.1%} of the tokens")
-    size = description["num_tokens"]
-    is_same = 0 <= config.vocab_size - size <= MAX_PADDING
+    is_same = 0 <= config.vocab_size - description["num_tokens"] <= MAX_PADDING
     model = f"{options.bert_config_file} ({config.vocab_size:,} tokens)"
     if vocab_file := _vocabulary_of_model(options):
         vocab = load_vocab(vocab_file)

@@ -328,8 +328,7 @@ def _pooling_config(pooling: Sequence[str], hidden_size: int) -> dict[str, Any]:
     if list(pooling) != [name for name in _POOLING_KEYS if name in pooling]:
         # Only release 6 has other orders.
         return {"embedding_dimension": hidden_size, "pooling_mode": pooling}
-    keys = _POOLING_KEYS.items()
     return {
         "word_embedding_dimension": hidden_size,
-        **{key: name in pooling for name, key in keys},
+        **{key: name in pooling for name, key in _POOLING_KEYS.items()},
     }
