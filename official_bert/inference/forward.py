@@ -56,15 +56,19 @@ class Forward:
 
         `description` is the title of a progress bar; None: no bar.
         """
+        # Several replicas divide batches, and wait for each other: all must run
+        # them in the same order.
+        is_single = self.strategy.num_replicas_in_sync == 1
+        size = self.batch_size
+        if is_single:
+            size = engines.batch_size_for(len(features.lengths), size)
         outputs = engines.run(
             self,
             features,
             max_seq_length=self.max_seq_length,
-            batch_size=self.batch_size,
+            batch_size=size,
             pad_to=self.pad_to,
-            # Replicas wait for each other, so all must run batches in the same
-            # order.
-            in_parallel=self.strategy.num_replicas_in_sync == 1,
+            in_parallel=is_single,
             description=description,
         )
         sums = np.array([row[1:] for row in outputs], np.float64)

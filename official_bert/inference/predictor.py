@@ -314,15 +314,13 @@ class Predictor(engines.EngineUser):
                 self._has_warned_of_unknown = features.warn_if_unknown(
                     self.tokenizer
                 )
-            # Every batch is filled up, so few features need a smaller one. A
-            # new size can take time to compile, so there are only few.
-            size = 1 << (len(features.lengths) - 1).bit_length()
-            size = min(size, self._batch_size)
             outputs = engines.run(
                 self._engine,
                 features,
                 max_seq_length=self.max_seq_length,
-                batch_size=size,
+                batch_size=engines.batch_size_for(
+                    len(features.lengths), self._batch_size
+                ),
                 pad_to=self.task.pad_to,
                 description=description,
             )

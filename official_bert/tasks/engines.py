@@ -45,6 +45,15 @@ def require_finite(outputs: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
     return outputs
 
 
+def batch_size_for(num_features: int, limit: int) -> int:
+    """Returns a batch size for a number of features, at most `limit`.
+
+    Every batch is filled up, so few features need a smaller one. A new size can
+    take time to compile, so all sizes below the limit are powers of two.
+    """
+    return min(1 << (num_features - 1).bit_length(), limit)
+
+
 def run(
     engine: Engine,
     features: Features,

@@ -54,6 +54,19 @@ def test_every_choice_is_a_sequence_with_the_context(features):
     assert labels == [[1], [2], [0]]
 
 
+def test_evaluation_of_few_examples_has_a_small_batch(features):
+    forward = Forward(TASK.head, None, max_seq_length=12, batch_size=10**9)
+    sizes = []
+
+    def run(batch):
+        sizes.append(len(batch["input_ids"]))
+        return [tf.zeros(sizes)] * 3
+
+    forward._run = run
+    assert len(forward.run(features).logits) == 3
+    assert sizes == [4]
+
+
 @pytest.mark.slow
 def test_every_choice_has_the_score_of_a_pair_classifier(features):
     config = BertConfig(**tiny.CONFIG)
