@@ -34,7 +34,7 @@ LEVELS = [
     "modeling optimization inference.keras_engine export.saved_model "
     "inputs.datasets=inputs.records",
     "hub inference.forward export.quantization export.networks "
-    "sources.loading=sources.model=sources.converter=sources.weights="
+    "sources.loading=sources.model=sources.converter=sources.weight_names="
     "sources.model_card=sources.model_changes="
     f"sources.formats.tf1.checkpoint={WEIGHTS_OF_FORMATS}="
     "runs.checkpoints",

@@ -8,7 +8,7 @@ import pytest
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.sources import weights
+from official_bert.sources import weight_names
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 ORIGINAL = json.loads((GOLDEN / "bert_config.json").read_text())
@@ -138,7 +138,7 @@ def test_vocabulary_much_smaller_than_the_model_is_a_warning(caplog):
 
 
 def count_weights(config, prefixes):
-    shapes = weights.shapes(config)
+    shapes = weight_names.shapes(config)
     return sum(math.prod(shapes[n]) for n in shapes if n.startswith(prefixes))
 
 

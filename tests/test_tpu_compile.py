@@ -7,7 +7,7 @@ from support.processes import python_with
 
 from benchmarks import tpu_compile
 from benchmarks.tpu_steps import Case, Step
-from official_bert.sources import weights
+from official_bert.sources import weight_names
 
 TINY = Case("pretraining", 128, "tiny", "float32", False)
 
@@ -34,7 +34,7 @@ def test_step_compiles_for_a_tpu_with_the_expected_costs(compiler, precision):
     hidden, layers = config.hidden_size, config.num_hidden_layers
     # Weights and both moments, updated in place.
     heads = ("bert/", "cls/predictions", "cls/seq_relationship")
-    shapes = weights.shapes(config)
+    shapes = weight_names.shapes(config)
     sizes = [math.prod(shapes[n]) for n in shapes if n.startswith(heads)]
     state = 3 * 4 * sum(sizes)
     assert state <= found["aliased"] <= found["arguments"] <= 1.01 * state

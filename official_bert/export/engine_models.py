@@ -38,7 +38,7 @@ from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.runs import file_names
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.model import Description, Model
-from official_bert.sources.weights import POOLER
+from official_bert.sources.weight_names import POOLER
 from official_bert.tasks.engines import Engine, require_finite
 from official_bert.tasks.task import FinetunedModel, Task
 from official_bert.tokenization import FullTokenizer

@@ -15,10 +15,15 @@ from absl import logging
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, bullet_list
 from official_bert.io import json_files, progress
-from official_bert.sources import heads, task_file, tokenizer_files, weights
+from official_bert.sources import (
+    heads,
+    task_file,
+    tokenizer_files,
+    weight_names,
+)
 from official_bert.sources.embedding_settings import EmbeddingSettings
 from official_bert.sources.formats.huggingface import sentence_transformers
-from official_bert.sources.weights import Shape
+from official_bert.sources.weight_names import Shape
 from official_bert.tokenization.settings import UNKNOWN, TokenizerSettings
 
 _NOTHING = "(?!)"  # A regular expression without matches.
@@ -89,7 +94,7 @@ class Arrays:
         """Returns {TF1 name: shape} of all weights that a model can have."""
         bias_shape = self.shapes.get(self.names.rename("output_bias"), ())
         num_classes = bias_shape[0] if len(bias_shape) == 1 else 1
-        return weights.shapes(config, num_classes)
+        return weight_names.shapes(config, num_classes)
 
     def tf1_names(self, candidates: Iterable[str]) -> dict[str, str | None]:
         """Returns {stored name: TF1 name} without ignored arrays.
@@ -115,7 +120,7 @@ class Arrays:
         stored_names: dict[str, str] = {}
         for stored, name in tf1_names.items():
             first = stored_names.setdefault(name, stored) if name else stored
-            is_used = has_masked_lm or weights.POOLER in (name or "")
+            is_used = has_masked_lm or weight_names.POOLER in (name or "")
             if first != stored and is_used:
                 _require_equal(self, first, stored)
         return stored_names
@@ -287,13 +292,13 @@ def match(
     if any(n.startswith(heads.POOLING_SCOPES) for n in unknown):
         raise pooling_head_error(arrays.where)
     stored_names = arrays.stored_names(used, has_masked_lm=True)
-    model_head = weights.find_head(
+    model_head = weight_names.find_head(
         stored_names, head or description.head, arrays.where
     )
-    required = weights.names_of_model(shapes, model_head)
+    required = weight_names.names_of_model(shapes, model_head)
     problems = [f"no counterpart: {n}" for n in unknown]
     missing = [name for name in required if name not in stored_names]
-    lacks_pooler = all(name.startswith(weights.POOLER) for name in missing)
+    lacks_pooler = all(name.startswith(weight_names.POOLER) for name in missing)
     if model_head.has_pooler or not lacks_pooler:
         # Otherwise, the pooler is newly initialized.
         problems += [f"missing: {names.rename(name)}" for name in missing]

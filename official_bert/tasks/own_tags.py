@@ -32,7 +32,7 @@ from official_bert.tasks import conll, own_data
 from official_bert.tasks.conll import ConllData, Sentence
 from official_bert.tasks.data_set import shuffle_examples
 from official_bert.tasks.held_out import choose_held_out
-from official_bert.tasks.spans import split_text, tags_of_spans
+from official_bert.tasks.text_spans import split_text, tags_of_spans
 from official_bert.tokenization import BasicTokenizer
 
 _NUMBER = "[ _-]?(#|id|idx|index|no|num|number)?"

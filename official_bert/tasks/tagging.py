@@ -39,7 +39,7 @@ from official_bert.tasks import own_labels, own_tags, probabilities, task
 from official_bert.tasks.conll import ConllData, Sentence
 from official_bert.tasks.own_tags import OwnTags
 from official_bert.tasks.predict_inputs import Input
-from official_bert.tasks.spans import split_text
+from official_bert.tasks.text_spans import split_text
 from official_bert.tokenization import BasicTokenizer, Tokenizer
 
 

@@ -11,7 +11,7 @@ from official_bert.commands import export_tfhub
 from official_bert.errors import InputError
 from official_bert.options import ExportTfhub
 from official_bert.runs import checkpoints
-from official_bert.sources import weights
+from official_bert.sources import weight_names
 from official_bert.sources.pretrained import ModelFiles
 
 # A user who has TensorFlow and tensorflow_text, but not this project.
@@ -63,7 +63,7 @@ def test_exports_work_without_this_project(directory, tmp_path, capsys):
     export_tfhub.main(options(directory, **both, do_lower_case=False))
 
     printed = capsys.readouterr().out
-    shapes = weights.shapes(hub_modules.CONFIG)
+    shapes = weight_names.shapes(hub_modules.CONFIG)
     sizes = [math.prod(shapes[n]) for n in shapes if n.startswith("bert/")]
     assert f"{sum(sizes):,} weights" in printed
     assert "with the masked LM head" in printed

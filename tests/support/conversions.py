@@ -11,7 +11,7 @@ from official_bert.modeling import finetuning_models as finetuning
 from official_bert.modeling.encoder import Bert
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import ConvertCheckpoint
-from official_bert.sources import formats, heads, loading, weights
+from official_bert.sources import formats, heads, loading, weight_names
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.formats.tf1 import weights as tf1_weights
 from support import SPECIAL, recorded, write_vocab
@@ -79,10 +79,10 @@ def released(folder, head, num_classes=3, **config):
     folder.mkdir(exist_ok=True)
     sizes = BertConfig(**{**SIZES, **config})
     random = np.random.default_rng(5)
-    shapes = weights.shapes(sizes, num_classes)
+    shapes = weight_names.shapes(sizes, num_classes)
     arrays = {
         name: random.normal(0.0, 0.4, shapes[name]).astype(np.float32)
-        for name in weights.names_of_model(shapes, HEADS[head])
+        for name in weight_names.names_of_model(shapes, HEADS[head])
     }
     moments = {f"{name}/adam_m": array for name, array in arrays.items()}
     stored = {**arrays, **moments, "global_step": np.array(7, np.int64)}

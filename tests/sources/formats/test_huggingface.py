@@ -30,7 +30,7 @@ from support.run_outputs import read_json
 from official_bert import Bert, PretrainingModel
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.sources import weights
+from official_bert.sources import weight_names
 from official_bert.sources.formats.huggingface import weights as hf_weights
 from tools.golden import transformers_process
 
@@ -58,14 +58,14 @@ def test_names_and_shapes_are_those_of_transformers(head):
     }
     config = BertConfig(**transformers_process.SIZES)
     num_classes = 1 if head.name == "multiple_choice" else 3
-    shapes = weights.shapes(config, num_classes)
+    shapes = weight_names.shapes(config, num_classes)
     names = hf_weights.NAMES
     found = {
         names.rename(name): names.shape(name, shapes[name], config)
-        for name in weights.names_of_model(shapes, head)
+        for name in weight_names.names_of_model(shapes, head)
         if head.has_pooler
         or head.name == "encoder"
-        or not name.startswith(weights.POOLER)
+        or not name.startswith(weight_names.POOLER)
     }
     assert found == expected
 
