@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from typing import Any
 
 from absl import logging
 
@@ -75,29 +76,36 @@ class ExtractFeatures(CasedModel, EngineOptions, heading="Data"):
         config = options.model_files.config
         if options.pooling == "auto" and options.model_files.embedding:
             settings = options.model_files.embedding
+            length = settings.length(config.max_position_embeddings)
             values = {
                 "layers": "-1",
-                "max_seq_length": settings.length(
-                    config.max_position_embeddings
-                ),
+                "max_seq_length": length,
                 "normalize": settings.normalize,
             }
-            for name in sorted(values.keys() & options.given):
-                if getattr(options, name) != values[name]:
-                    if settings.in_model and name != "max_seq_length":
-                        message = "does not fit a model that was trained with "
-                        message += "--task_type=embedding. Omit it, or add "
-                        message += "--pooling=mean to use only its BERT."
-                        raise options.error(name, message)
-                    logging.warning(
-                        f"--{name}={getattr(options, name)} overrides the "
-                        f"setting of the model, {values[name]}"
-                    )
+            options._check_overrides(values, settings.in_model)
             return options.fill(values)
         if config.num_hidden_layers < 4:
             depths = range(1, config.num_hidden_layers + 1)
             return options.fill({"layers": ",".join(f"-{n}" for n in depths)})
         return options
+
+    def _check_overrides(self, values: dict[str, Any], in_model: bool) -> None:
+        """Warns if flags override settings of a model for vectors of texts.
+
+        Raises `InputError` if they are a part of the model.
+        """
+        for name in sorted(values.keys() & self.given):
+            if getattr(self, name) == values[name]:
+                continue
+            if in_model and name != "max_seq_length":
+                message = "does not fit a model that was trained with "
+                message += "--task_type=embedding. Omit it, or add "
+                message += "--pooling=mean to use only its BERT."
+                raise self.error(name, message)
+            logging.warning(
+                f"--{name}={getattr(self, name)} overrides the setting of the "
+                f"model, {values[name]}"
+            )
 
     @property
     def embedding(self) -> EmbeddingSettings | None:
