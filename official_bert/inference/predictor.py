@@ -216,8 +216,11 @@ class Predictor(engines.EngineUser):
         """
         if not (hasattr(items, "to_dict") and hasattr(items, "index")):
             return False
+        row = items.to_dict()
+        if not all(isinstance(name, str) for name in row):
+            return False  # The numbers of rows.
         with contextlib.suppress(InputError):
-            return self.parse(items.to_dict(), "row") is not None
+            return self.parse(row, "row") is not None
         return False
 
     def read_inputs(self, options: Predict) -> Iterator[Input] | None:
@@ -226,12 +229,9 @@ class Predictor(engines.EngineUser):
 
     def parse(self, given: Any, where: str) -> Any:
         """Returns the example for an item; messages start with `where`."""
-        # Tasks take JSON types, which do not include tuples and arrays.
-        if isinstance(given, np.ndarray):
-            given = given.tolist()
-        elif isinstance(given, tuple):
-            given = list(given)
-        return self.task.parse(given, where)
+        if isinstance(given, dict):
+            given = {str(name): _to_json(cell) for name, cell in given.items()}
+        return self.task.parse(_to_json(given), where)
 
     def rank(
         self, query: str, documents: Iterable[str], k: int | None = None
@@ -341,6 +341,16 @@ class Predictor(engines.EngineUser):
                 "train with a larger one or, for texts with labels, with "
                 "--long_document=windows",
             )
+
+
+def _to_json(value: Any) -> Any:
+    """Returns arrays and tuples as lists, which are JSON types, as tasks need.
+
+    Other values are unchanged.
+    """
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _plain_items(items: Any, name: str) -> Iterable[Any]:

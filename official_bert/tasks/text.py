@@ -310,7 +310,8 @@ class TextTask(task.Task):
             texts = self._texts_of_object(value)
         elif isinstance(value, str):
             texts = [value]
-        if isinstance(texts, list) and texts[1:] == [None]:
+        is_pair = isinstance(texts, list) and len(texts) == 2
+        if is_pair and texts[1] is None:
             texts = texts[:1]
         is_list = isinstance(texts, list) and len(texts) in (1, 2)
         if not is_list or not all(isinstance(text, str) for text in texts):

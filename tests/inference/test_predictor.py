@@ -29,6 +29,7 @@ from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.multilabel import MultilabelTask
 from official_bert.tasks.squad.decoding import DecodingOptions
 from official_bert.tasks.squad.task import SquadTask
+from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.task import FinetunedModel
 
 
@@ -102,6 +103,9 @@ def test_items_must_be_a_list_or_an_array(predictor):
     row = PandasColumn({"text": "good", "label": 1})
     with pytest.raises(InputError, match=r"Pass \[row\.to_dict\(\)\]"):
         predictor(row)
+    for item in ((0, row), (0, np.array(["a", "b"]))):  # As from `iterrows`.
+        with pytest.raises(InputError, match=r"items\[0\]: must be a text, a"):
+            predictor([item])
     pairs = np.array([["good cat", "bad dog"], ["red sun", "rain"]])
     for array in (pairs, pairs[0]):
         assert predictor(array) == predictor(array.tolist())
@@ -138,6 +142,18 @@ def test_frame_adds_the_label_and_its_probability(predictor, kind, caplog):
     assert [*again.columns][-2:] == ["new_label", "new_probability"]
     with pytest.raises(InputError, match=r"`df` must be .*\['good'\]"):
         predictor.frame(["good"])
+
+
+def test_columns_of_words_or_texts_are_tagged(tokenizer):
+    predictor = make_predictor(TaggingTask(labels=("O", "X")), tokenizer)
+    df = PandasFrame({"words": [["good", "cat"], ["bad"]], "text": ["a", "b"]})
+    assert predictor(df["words"]) == predictor([["good", "cat"], ["bad"]])
+    assert predictor(df["text"]) == predictor(["a", "b"])
+    words = np.array(["good", "cat"])
+    for cells in ({"tokens": words}, {"tokens": tuple(words)}):
+        assert predictor([cells]) == predictor([["good", "cat"]])
+    with pytest.raises(InputError, match=r"Received: \{'0': \['good'\]\}"):
+        predictor([{0: ["good"]}])
 
 
 def test_frame_has_all_parts_of_the_answers_of_other_tasks(tokenizer):
