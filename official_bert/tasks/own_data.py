@@ -279,5 +279,6 @@ def _report_only_value(value: str, labels: Iterable[str], shown: str) -> None:
         if label_key(label) == label_key(value):
             raise InputError(f"{shown} Write {label!r}, as in training.")
     # Data sets without labels have a number such as -1, or "?".
-    level = logging.WARNING if any(map(str.isalpha, value)) else logging.INFO
+    is_name = any(map(str.isalpha, value))
+    level = logging.WARNING if is_name else logging.INFO
     logging.log(level, f"{shown} The test set is not evaluated")

@@ -249,7 +249,8 @@ class OwnTags(own_data.OwnFiles, ConllData):
         columns = self._find_columns(rows[0], needs_tags)
         words, tags, _ = columns
         # `predict.py` reads no labels.
-        shown = f" --label_column={tags}" if tags and options.train_file else ""
+        reads_labels = tags and options.train_file
+        shown = f" --label_column={tags}" if reads_labels else ""
         logging.info(f"{path}: --text_column={words}{shown}")
         if isinstance(rows[0].cells.get(tags or words), list):
             return rows, columns

@@ -421,9 +421,10 @@ def _make_schedule(
             f"The number of training steps is only {num_train_steps}. Add "
             f"examples{or_values}"
         )
+    num_warmup_steps = int(num_train_steps * options.warmup_proportion)
     return LinearWarmupDecay(
         options.learning_rate,
         num_train_steps,
-        int(num_train_steps * options.warmup_proportion),
+        num_warmup_steps,
         options.lr_schedule,
     )
