@@ -102,6 +102,8 @@ def convert_tokens_to_ids(
     vocab: Mapping[str, int], tokens: Iterable[str]
 ) -> list[int]:
     """Converts tokens to ids; raises `KeyError` if one is unknown."""
+    if isinstance(tokens, str):  # Its characters may be tokens.
+        raise TypeError(f"`tokens` must be a list, not the text {tokens!r}.")
     return convert_by_vocab(vocab, tokens)
 
 

@@ -141,5 +141,7 @@ def test_tokens_and_ids_are_converted_to_each_other(make_vocab):
     assert tokenizer.convert_ids_to_tokens([0]) == ["[UNK]"]
     with pytest.raises(KeyError, match="'b'"):
         tokenization.convert_tokens_to_ids(vocab, ["a", "b"])
+    with pytest.raises(TypeError, match=r"`tokens` must be a list, .*'a'"):
+        tokenization.convert_tokens_to_ids(vocab, "a")
     with pytest.raises(KeyError, match="7"):
         tokenization.convert_ids_to_tokens(tokens, [7])
