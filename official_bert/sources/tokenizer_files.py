@@ -194,7 +194,9 @@ def require_values(
     settings: JsonObject, fixed: Mapping[str, Sequence[Any]]
 ) -> None:
     """Raises `InputError` if a setting is not as in BERT's tokenizer."""
-    for name, allowed in fixed.items() if settings.content else ():
+    if not settings.content:  # There is no such file.
+        return
+    for name, allowed in fixed.items():
         value: Any = settings.content
         for key in name.split("."):
             value = value.get(key) if isinstance(value, dict) else None

@@ -169,7 +169,9 @@ class OwnData(OwnFiles):
         error when its cells are read.
         """
         options, expected = self.options, set[str]()
-        for split in () if options.reads_header else options.used_splits:
+        if options.reads_header:
+            return
+        for split in options.used_splits:
             has_keys = options.own_format(split) in tables.OBJECTS
             exist = all(map(files.exists, self.paths(split)))
             # Only the texts of unlabeled data are read.

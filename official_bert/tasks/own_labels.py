@@ -151,11 +151,13 @@ class OwnLabels(OwnData):
         if self.options.task_type == "classification":
             cells = list(filter(label_vectors.numbers_in, cells))
         labels = label_vectors.default_names(label_vectors.size_of(cells))
-        for row in rows if labels else ():
+        if not labels:
+            return None
+        for row in rows:
             if label_vectors.find(row.get(column), labels) is None:
                 must = f"have a 0 or 1 for each of the {len(labels)} labels"
                 raise row.error(column, must, row.get(column))
-        return labels or None
+        return labels
 
     def require_several(self, labels: Collection[Any]) -> None:
         """Raises `InputError` unless the training labels differ.

@@ -314,12 +314,8 @@ class OwnTags(own_data.OwnFiles, ConllData):
         groups = _group(rows, numbered_by)
         if not needs_tags and _are_texts(rows, words, tags, column and groups):
             return rows, columns._replace(tags="")
-        for row in rows if needs_tags else ():
-            tag = row.get(tags)
-            num_words = len(str(row.get(words)).split())
-            if has_several(tag) or len(str(tag).split()) == num_words > 1:
-                must = f"have one tag, as each row has one word. {_ADVICE}"
-                raise row.error(tags, must.rstrip("."), tag)
+        if needs_tags:
+            _require_one_tag_each(rows, columns)
         needs_numbers = needs_tags or (len(rows) > 1 and not (column or tags))
         if needs_numbers and len(groups) in (1, len(rows)):
             raise InputError(
@@ -394,6 +390,16 @@ class OwnTags(own_data.OwnFiles, ConllData):
         if columns.needs_tags:
             self._check_tag(row.where, tag)
         return tag
+
+
+def _require_one_tag_each(rows: Sequence[Row], columns: WordColumns) -> None:
+    """Raises `InputError` for a row with a text or a list of tags."""
+    for row in rows:
+        tag = row.get(columns.tags)
+        num_words = len(str(row.get(columns.words)).split())
+        if has_several(tag) or len(str(tag).split()) == num_words > 1:
+            must = f"have one tag, as each row has one word. {_ADVICE}"
+            raise row.error(columns.tags, must.rstrip("."), tag)
 
 
 def _are_texts(

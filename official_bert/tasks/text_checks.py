@@ -112,7 +112,9 @@ def _is_damaged(text: str) -> bool:
     """
     if "\ufffd" in text or re.fullmatch(r"b(['\"]).*\1", text, re.DOTALL):
         return True
-    for encoding in () if text.isascii() else ("cp1252", "latin-1"):
+    if text.isascii():
+        return False
+    for encoding in ("cp1252", "latin-1"):
         with contextlib.suppress(UnicodeError):
             return bool(text.encode(encoding).decode("utf-8"))
     return False
