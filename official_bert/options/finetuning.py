@@ -257,7 +257,8 @@ class FinetuningOptions(
     @property
     def used_splits(self) -> list[str]:
         """Which of `train`, `dev` and `test` are read."""
-        return super().used_splits + ["test"] * self.do_predict
+        splits = super().used_splits
+        return [*splits, "test"] if self.do_predict else splits
 
     @property
     def holds_out(self) -> bool:

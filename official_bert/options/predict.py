@@ -188,7 +188,7 @@ class Predict(AnswerOptions, heading="Model"):
             name = "input_format" if is_named else "input_file"
             message = f"needs a model that tags words, not a model for {kind}."
             raise self.error(name, message)
-        needs_columns = ["has_header"] * self.is_set("has_header")
+        needs_columns = ["has_header"] if self.is_set("has_header") else []
         kinds = ["text", "choice", "squad"]
         if self.reads_table and file_format != "tsv":
             if kind not in (*kinds, "tagging"):

@@ -223,11 +223,9 @@ def _write_results(
     rows = [(*names, f"best {metric}", "mean", "deviation", "runs")]
     for values, group in _ranked(results, metric):
         scores = [result[metric] for _, result in group]
-        numbers = [max(scores), statistics.mean(scores)]
+        cells = [f"{max(scores):.4f}", f"{statistics.mean(scores):.4f}", "-"]
         if len(scores) > 1:
-            numbers.append(statistics.stdev(scores))
-        cells = [f"{number:.4f}" for number in numbers]
-        cells += ["-"] * (len(scores) == 1)
+            cells[-1] = f"{statistics.stdev(scores):.4f}"
         rows.append((*values, *cells, str(len(scores))))
     write_table(os.path.join(directory, file_names.SWEEP_TABLE), rows)
 

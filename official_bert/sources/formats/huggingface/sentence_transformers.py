@@ -75,7 +75,7 @@ def read(checkpoint: str) -> EmbeddingSettings | None:
     if "Pooling" not in kinds:
         return None  # A cross-encoder, which computes no vectors.
     dense = ["Dense"] * kinds.count("Dense")
-    normalize = ["Normalize"] * ("Normalize" in kinds)
+    normalize = ["Normalize"] if "Normalize" in kinds else []
     if kinds != ["Transformer", "Pooling", *dense, *normalize]:
         raise InputError(
             f"{os.path.join(directory, MODULES)}: the modules must be "
@@ -278,7 +278,8 @@ def write(
     pooling = _pooling_config(settings.pooling, hidden_size)
     dense = [("Dense", _dense_config(layer)) for layer in settings.dense]
     modules = [("Transformer", {}), ("Pooling", pooling), *dense]
-    modules += [("Normalize", {})] * settings.normalize
+    if settings.normalize:
+        modules.append(("Normalize", {}))
     rows = []
     for number, (kind, content) in enumerate(modules):
         folder = f"{number}_{kind}" if number else ""
