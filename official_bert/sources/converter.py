@@ -53,7 +53,7 @@ def open_model(options: ConvertCheckpoint) -> Model:
     if not any(map(heads.is_finetuned, model.stored)):
         task = None  # Without its head, the model cannot do its task.
     elif options.average_checkpoints or model_card.has_other_results(arrays):
-        task = task and _without_calibration(task)
+        task = _without_calibration(task) if task else None
     model = _with_tokenizer(model.describe(task=task), options)
     if options.average_checkpoints:
         model = model_changes.averaged(

@@ -115,7 +115,7 @@ def _numbered_by(columns: Sequence[str]) -> list[str]:
     """
     sentences = _sentence_columns(columns)[:1]
     documents = [x for x in columns if _DOCUMENT.fullmatch(x.lower())]
-    return sentences and sentences + documents
+    return sentences + documents if sentences else []
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -279,9 +279,8 @@ class OwnTags(own_data.OwnFiles, ConllData):
         They have cells that suit each other.
         """
         text, label = self.options.text_a_column, self.options.label_column
-        for name in (text, needs_tags and label):
-            if name:
-                row.get(name)  # Raises an `InputError` if it is missing.
+        for name in filter(None, (text, label if needs_tags else "")):
+            row.get(name)  # Raises an `InputError` if it is missing.
         task = self.options.resolved_task
         usual = _named(row.columns, (task, f"{task}_tags", *conll.TAG_COLUMNS))
         found = word_columns(row.cells, text)
@@ -312,7 +311,8 @@ class OwnTags(own_data.OwnFiles, ConllData):
         numbered_by = [given] if given else _numbered_by(names)
         column = next(iter(numbered_by), "")
         groups = _group(rows, numbered_by)
-        if not needs_tags and _are_texts(rows, words, tags, column and groups):
+        numbered = groups if column else []
+        if not needs_tags and _are_texts(rows, words, tags, numbered):
             return rows, columns._replace(tags="")
         if needs_tags:
             _require_one_tag_each(rows, columns)

@@ -78,8 +78,9 @@ def _vocabulary_of_model(options: RunPretraining) -> str | None:
         return options.vocab_file
     if not options.do_train and run.has(file_names.VOCAB):
         return run.file(file_names.VOCAB)
-    checkpoint = options.init_checkpoint
-    return checkpoint and checkpoint_paths.beside(checkpoint, file_names.VOCAB)
+    if checkpoint := options.init_checkpoint:
+        return checkpoint_paths.beside(checkpoint, file_names.VOCAB)
+    return None
 
 
 def open_files(
