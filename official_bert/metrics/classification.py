@@ -32,8 +32,14 @@ def precision_recall_f1(
 def accuracy(targets: ArrayLike, predictions: ArrayLike) -> dict[str, float]:
     """Returns `accuracy`, the fraction of correct predictions.
 
-    Targets and predictions are classes, int [N > 0].
+    Targets and predictions are classes, int [N > 0]. Raises `ValueError` if
+    they have different shapes, such as [N, 1] and [N].
     """
+    if np.shape(targets) != np.shape(predictions):
+        raise ValueError(
+            "Targets and predictions must have the same shape [N]. Received: "
+            f"{np.shape(targets)} and {np.shape(predictions)}."
+        )
     return {"accuracy": float(np.mean(np.equal(targets, predictions)))}
 
 

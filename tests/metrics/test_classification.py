@@ -110,6 +110,12 @@ def test_single_label_is_not_scored_as_binary_classification():
         assert scores[name] == pytest.approx(2 / 3)
 
 
+@pytest.mark.parametrize("targets", [[[0], [1]], [0]])
+def test_shapes_that_numpy_would_broadcast_are_an_error(targets):
+    with pytest.raises(ValueError, match=r"same shape .* and \(2,\)"):
+        classification.accuracy(targets, [0, 1])
+
+
 @pytest.mark.parametrize(
     ("targets", "predictions"),
     [([[1, 0]], [[1, 0, 0]]), ([[1, 0, 1]], [[1, 0, 1]]), ([1, 0], [1, 0])],
