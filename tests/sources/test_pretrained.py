@@ -316,6 +316,8 @@ def test_model_without_vocabulary_needs_one_which_shows_its_casing(models):
         ("export/1", "^export/1 is a SavedModel.* Pass the run directory"),
         ("export", "^export/1 is a SavedModel"),
         ("optimum", "optimum/openvino_model.bin was written by Optimum"),
+        ("empty", r"^empty must have config.json.* Received: no files\."),
+        ("notes.txt", r"^notes.txt must have .* Received: a file\."),
         ("a/b--c", "a/b--c is neither a directory nor a valid name .*Cannot"),
     ],
 )
@@ -323,7 +325,9 @@ def test_unknown_name_or_a_file_is_an_error(model, message):
     pathlib.Path("export/1").mkdir(parents=True)
     pathlib.Path("export/1/saved_model.pb").touch()
     pathlib.Path("optimum").mkdir()
+    pathlib.Path("empty").mkdir()
     for name in (
+        "notes.txt",
         *("bert_model.ckpt.index", "model.keras", "model.weights.h5"),
         *("optimum/openvino_model.bin", "optimum/openvino_model.xml"),
     ):

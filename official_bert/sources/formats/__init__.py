@@ -157,7 +157,7 @@ def find(path: str, where: str) -> Source:
         return Source(path, found, config_json)
     require_one_version(path)
     received = listed(names) or "no files. Check the path"
-    if not names and files.exists(path):
+    if files.is_file(path):
         received = "a file. Pass its directory"
     raise InputError(
         f"{where} must have config.json, or bert_config.json and a TF1 "
