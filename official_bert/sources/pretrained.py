@@ -293,8 +293,9 @@ def _casing(
     directory: str, vocab_file: str, settings: TokenizerSettings
 ) -> dict[str, Any]:
     """Returns the casing in files, name or vocabulary, as in `ModelFiles`."""
-    task = task_file.read(directory)
-    lower = task.get("do_lower_case", settings.do_lower_case)
+    lower = task_file.read(directory).get("do_lower_case")
+    if lower is None:
+        lower = settings.do_lower_case
     row = released().get(os.path.basename(directory))
     if lower is None and row:
         lower = row["casing"] == "uncased"
