@@ -92,7 +92,8 @@ class ExtractFeatures(CasedModel, EngineOptions, heading="Data"):
     def _check_overrides(self, values: dict[str, Any], in_model: bool) -> None:
         """Warns if flags override settings of a model for vectors of texts.
 
-        Raises `InputError` if they are a part of the model.
+        Raises `InputError` if the model was trained with these settings, as
+        `in_model` says; only the length may differ.
         """
         for name in sorted(values.keys() & self.given):
             if getattr(self, name) == values[name]:

@@ -125,8 +125,8 @@ class NamedModel(flags.Options, heading="Model"):
     def model_files(self) -> ModelFiles:
         """The files of the model, which are read at most once.
 
-        For --model, `_fill_from_model` sets this value, of which `find` has
-        read a part.
+        For --model, `_fill_from_model` sets this property to the result of
+        `pretrained.find`, which has already read some of the files.
         """
         return self._with_flags(ModelFiles())
 

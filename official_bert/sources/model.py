@@ -114,8 +114,8 @@ class Arrays:
         """Returns {TF1 name: stored name}, for the first array of each weight.
 
         `tf1_names` is {stored name: TF1 name}. Raises `InputError` if two
-        arrays of the same weight differ; if not `has_masked_lm`, output weights
-        of the masked LM may do so.
+        arrays of the same weight differ. Output weights of the masked LM may
+        differ if not `has_masked_lm`.
         """
         stored_names: dict[str, str] = {}
         for stored, name in tf1_names.items():

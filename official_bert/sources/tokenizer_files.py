@@ -247,7 +247,7 @@ def _read(directory: str) -> tuple[TokenizerSettings, dict[str, int]]:
 
 
 def _warn_of_other_inputs(config: JsonObject, class_name: Any) -> None:
-    """Warns if a tokenizer of transformers makes other inputs of the tokens."""
+    """Warns if transformers would truncate or mark texts differently."""
     if config.content.get("truncation_side") == "left":
         text = "`truncation_side` is left, but texts are truncated at their end"
         log_once(logging.WARNING, f"{config.path}: {text}")

@@ -179,7 +179,7 @@ def _choose(
 
 
 def _detect_task_type(options: RunClassifier, rows: Sequence[Row]) -> str:
-    """Returns the type of the task, by the labels; logs why, and the other."""
+    """Detects the type of the task from the labels; logs it with the reason."""
     column = options.label_column
     if len(names := rows[0].listed_columns(column)) > 1:
         bits = ([to_bit(row.cells.get(name)) for name in names] for row in rows)
@@ -281,8 +281,9 @@ def infer_task_type(labels: Sequence[Any]) -> str:
         return "multilabel"
     numbers = {to_number(label) for label in labels if label != ""}
     max_classes = max(2, min(_MAX_INTEGER_CLASSES, len(labels) // 2))
-    is_regression = len(numbers) > max_classes
-    is_regression |= any(number % 1 for number in numbers if number)
     if None in numbers:
         is_regression = _are_mostly_numbers(labels)
+    else:
+        has_fractions = any(number % 1 for number in numbers if number)
+        is_regression = has_fractions or len(numbers) > max_classes
     return "regression" if is_regression else "classification"

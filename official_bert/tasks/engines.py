@@ -18,7 +18,7 @@ Engine = Callable[[dict[str, np.ndarray]], Sequence[np.ndarray]]
 
 
 class EngineUser:
-    """Runs an engine, which is in the memory of this process."""
+    """Base of classes with an engine, which exists only in this process."""
 
     def __reduce__(self) -> NoReturn:
         """Raises `TypeError`: `pickle` and `copy` cannot copy an engine."""

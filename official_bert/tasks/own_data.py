@@ -200,7 +200,7 @@ class OwnData(OwnFiles):
         return str(row.line) if row.path == self.path(split) else row.where
 
     def file_and_line(self, guid: str) -> tuple[str, str]:
-        """Returns where an example comes from whose `guid` is the default."""
+        """Returns the file and the line in a `guid` without `--id_column`."""
         split, _, place = guid.partition("-")
         file, _, line = place.rpartition(":")
         return file or self.path(split), line

@@ -184,7 +184,7 @@ class OwnPairs(OwnTexts):
     input_ending = ""  # `predict.py` reads no tables of texts to embed.
 
     def columns(self, split: str) -> PairColumns:
-        """Returns the columns of the file of a split, which is read."""
+        """Reads the file of a split, and returns its columns."""
         if split == "dev" and self.options.holds_out:
             split = "train"
         rows = [*self.rows(split)]

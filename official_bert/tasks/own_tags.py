@@ -274,9 +274,9 @@ class OwnTags(own_data.OwnFiles, ConllData):
         return sentences
 
     def _find_columns(self, row: Row, needs_tags: bool) -> WordColumns:
-        """Returns the columns of the flags, or with usual names.
+        """Returns the columns that flags name, or that have usual names.
 
-        They have cells that suit each other.
+        Their cells fit each other, see `_fit`.
         """
         text, label = self.options.text_a_column, self.options.label_column
         for name in filter(None, (text, label if needs_tags else "")):

@@ -66,9 +66,10 @@ def find(options: RunClassifier, rows: Sequence[Row]) -> PairColumns:
 def _find_texts(
     sample: Sequence[Row], columns: Sequence[str], others: Sequence[str | None]
 ) -> tuple[str, str | None]:
-    """Returns the two columns of texts, a query first, or the only one.
+    """Detects one or two columns of texts, the query first.
 
-    Raises `InputError` if, without the columns `others`, there are more.
+    The columns in `others` have another use. Raises `InputError` if more
+    columns than two have texts, or none.
     """
     texts = [
         name

@@ -86,7 +86,7 @@ def warn_if_unknown(num_unknown: int, num_tokens: int, tokens: str) -> bool:
 def warn_if_unknown_ids(
     texts: Sequence[Sequence[int]], unknown: int, tokens: str
 ) -> bool:
-    """Does the same for token ids; `unknown` is the id of [UNK]."""
+    """Does the same as `warn_if_unknown`; `unknown` is the id of [UNK]."""
     num_unknown = sum(ids.count(unknown) for ids in texts)
     return warn_if_unknown(num_unknown, sum(map(len, texts)), tokens)
 

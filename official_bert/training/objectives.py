@@ -185,8 +185,8 @@ class EmbeddingObjective(FinetuningObjective):
     ) -> tuple[Scalars, Any]:
         """Compares a replica's vectors with those of all replicas.
 
-        Returns the replica's sum of losses, and the gradients for its vectors
-        of the sum over all replicas.
+        Returns the replica's sum of losses, and the gradients of the sum over
+        all replicas with respect to the replica's vectors.
         """
         context: Any = tf.distribute.get_replica_context()
         names = ("text_ids", "label_ids", "teacher_answers")
