@@ -38,8 +38,9 @@ def finetune(
 
     Args:
         model: The value of `--model`.
-        data: A pandas or polars DataFrame, an iterable of dicts, or a value of
-            `--train_file`. None, NaN and NA are empty cells.
+        data: A pandas or polars DataFrame, an iterable of dicts, such as a
+            `datasets.Dataset`, or a value of `--train_file`. None, NaN and NA
+            are empty cells.
         text: The value of `--text_column`. By default, it is detected.
         label: The value of `--label_column`, or a list of columns. By default,
             it is detected.

@@ -29,9 +29,11 @@ def is_list(data: Any) -> bool:
 def rows_of(data: Any, name: str) -> list[dict[str, Any]]:
     """Returns the rows of a data frame or of an iterable of dicts.
 
-    Cells become Python values, see `plain`. Raises `InputError`, which calls
-    the data `name`, if columns have equal names, or for other data.
+    Cells become Python values, see `plain`; in a `datasets.Dataset`, ids of
+    labels become their names. Raises `InputError`, which calls the data `name`,
+    if columns have equal names, or for other data.
     """
+    label_names = _label_names(data)
     if is_frame(data):
         columns = [*map(str, data.columns)]
         if len({*columns}) < len(columns):
@@ -52,7 +54,34 @@ def rows_of(data: Any, name: str) -> list[dict[str, Any]]:
             f'dicts such as {{"text": "Good.", "label": "positive"}}. '
             f"Received: {quoted(data if items is None else items)}."
         )
-    return [{str(key): plain(row[key]) for key in row} for row in items]
+    return [
+        {
+            str(key): _named(plain(row[key]), label_names.get(key, []))
+            for key in row
+        }
+        for row in items
+    ]
+
+
+def _label_names(data: Any) -> dict[str, list[str]]:
+    """Returns {column: names of ids}, which the types of a `Dataset` have.
+
+    The type of a column is a `ClassLabel`, or a list of them, such as tags.
+    """
+    types = getattr(data, "features", None)
+    if not isinstance(types, Mapping):  # Also a column of a pandas DataFrame.
+        return {}
+    items = {key: getattr(types[key], "feature", types[key]) for key in types}
+    return {key: getattr(items[key], "names", []) for key in items}
+
+
+def _named(cell: Any, names: list[str]) -> Any:
+    """Returns ids as names if there are any; -1, no label, as an empty text."""
+    if isinstance(cell, list):
+        return [_named(item, names) for item in cell] if names else cell
+    if names and cell == -1:
+        return ""
+    return names[int(cell)] if cell in range(len(names)) else cell
 
 
 def plain(cell: Any) -> Any:

@@ -1,6 +1,7 @@
 import datetime
 import decimal
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import polars
@@ -58,6 +59,37 @@ def test_cells_become_python_values_and_missing_ones_empty(cell, expected):
     found = frames.plain(cell)
     assert found == expected
     assert type(found) is type(expected)
+
+
+class Dataset(list):
+    """The parts of `datasets.Dataset` that this project uses."""
+
+    def __init__(self, rows):
+        super().__init__(rows)
+        labels = SimpleNamespace(names=["negative", "positive"])  # ClassLabel
+        tags = SimpleNamespace(feature=SimpleNamespace(names=["O", "B-PER"]))
+        self.features = {"text": object(), "label": labels, "tags": tags}
+
+
+def test_ids_of_labels_in_a_dataset_become_names():
+    rows = [
+        {"text": 1, "label": 1, "tags": [0, 1]},
+        {"text": "b", "label": np.int64(0), "tags": np.array([1])},
+        {"text": "c", "label": -1, "tags": []},
+        {"text": "d", "label": None, "tags": [0.0]},
+        {"text": "e", "label": "positive", "tags": ["O"]},
+    ]
+    assert frames.rows_of(Dataset(rows), "data") == [
+        {"text": 1, "label": "positive", "tags": ["O", "B-PER"]},
+        {"text": "b", "label": "negative", "tags": ["B-PER"]},
+        {"text": "c", "label": "", "tags": []},
+        {"text": "d", "label": "", "tags": ["O"]},
+        {"text": "e", "label": "positive", "tags": ["O"]},
+    ]
+    # A frame may have a column of this name.
+    frame = PandasFrame({"features": [1]})
+    frame.features = frame["features"]
+    assert frames.rows_of(frame, "data") == [{"features": 1}]
 
 
 def test_json_has_values_of_lists_and_texts_of_dates():
