@@ -18,12 +18,12 @@ from official_bert import tasks
 from official_bert.commands import run_classifier
 from official_bert.export import engine_models
 from official_bert.export.quantization import BATCH_SIZE, Quantization
+from official_bert.inference.engines import Engine
 from official_bert.inference.forward import Forward
 from official_bert.inference.openvino_engine import OpenVinoEngine
 from official_bert.inference.trained_models import load_finetuned
 from official_bert.options import RunClassifier, RunSquad
 from official_bert.runs.directory import RunDirectory
-from official_bert.tasks.engines import Engine
 from official_bert.tasks.squad import task as squad_task
 from official_bert.tasks.task import Task
 

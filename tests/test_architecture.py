@@ -31,11 +31,12 @@ LEVELS = [
     "inputs inference.openvino_engine",
     "tasks pretraining_data",
     # Keras and TensorFlow
-    "modeling optimization inference.keras_engine export.saved_model "
+    "modeling optimization inference.engines=inference.keras_engine "
+    "export.saved_model "
     "inputs.datasets=inputs.records",
     "hub inference.forward export.quantization export.networks "
-    "sources.loading=sources.model=sources.converter=sources.weight_names="
-    "sources.model_card=sources.model_changes="
+    "sources.loading=sources.stored_model=sources.converter="
+    "sources.weight_names=sources.model_card=sources.model_changes="
     f"sources.formats.tf1.checkpoint={WEIGHTS_OF_FORMATS}="
     "runs.checkpoints",
     "export.engine_models",

@@ -23,7 +23,7 @@ def main(options: ConvertCheckpoint) -> None:
     """Converts a model, or strips the optimizer, and prints a report."""
     options = options.resolve()
     with cli.quiet_imports():
-        from official_bert.inference.trained_models import describe_task
+        from official_bert.inference.trained_models import task_of_model
         from official_bert.sources import converter
 
     if options.strip_optimizer:
@@ -32,7 +32,7 @@ def main(options: ConvertCheckpoint) -> None:
     model = converter.open_model(options)
     is_named = options.to == "tf1" or options.to in EXPORTS
     if is_named and model.description.task is None:
-        model = model.with_task(describe_task(model))
+        model = model.with_task(task_of_model(model))
     if options.to in EXPORTS:
         from official_bert.export import engine_models
 

@@ -28,6 +28,7 @@ from official_bert.errors import InputError
 from official_bert.export import networks, saved_model
 from official_bert.export.quantization import Quantization, quantize_openvino
 from official_bert.inference import openvino_engine
+from official_bert.inference.engines import Engine, require_finite
 from official_bert.inference.openvino_engine import OpenVinoEngine
 from official_bert.inputs.schemas import TEXT_INPUTS
 from official_bert.io import files
@@ -37,9 +38,8 @@ from official_bert.modeling.layers import to_be_loaded
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.runs import file_names
 from official_bert.sources.formats.tf1 import checkpoint as tf1
-from official_bert.sources.model import Description, Model
+from official_bert.sources.stored_model import Description, Model
 from official_bert.sources.weight_names import POOLER
-from official_bert.tasks.engines import Engine, require_finite
 from official_bert.tasks.task import FinetunedModel, Task
 from official_bert.tokenization import FullTokenizer
 

@@ -10,9 +10,9 @@ import tensorflow as tf
 
 from official_bert.export import saved_model
 from official_bert.inference import openvino_engine
+from official_bert.inference.engines import Engine
 from official_bert.io import files
 from official_bert.runs import file_names
-from official_bert.tasks.engines import Engine
 
 _OPSET = 18  # The newest that tf2onnx 1.17 writes.
 

@@ -19,16 +19,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from official_bert.inference import openvino_engine
+from official_bert.inference import engines, openvino_engine
+from official_bert.inference.engines import Engine
 from official_bert.inference.openvino_engine import OpenVinoEngine
 from official_bert.inputs import records, tfrecords
 from official_bert.inputs.records import RecordFiles
 from official_bert.inputs.schemas import TEXT_INPUTS
 from official_bert.io import files
 from official_bert.runs import file_names
-from official_bert.tasks import engines
 from official_bert.tasks.data_set import Examples
-from official_bert.tasks.engines import Engine
 from official_bert.tasks.task import FinetunedModel
 
 _NUM_CALIBRATION = 300  # Training records that determine ranges of activations.

@@ -11,15 +11,15 @@ from absl import logging
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, require_count
+from official_bert.inference import engines
+from official_bert.inference.engines import Engine
 from official_bert.inference.feature_extraction import text_rows
 from official_bert.inputs import text_inputs
 from official_bert.io import progress
 from official_bert.options.model_source import EngineOptions
 from official_bert.sources import pretrained
 from official_bert.sources.embedding_settings import EmbeddingSettings
-from official_bert.tasks import engines
 from official_bert.tasks.documents import warn_of_truncation
-from official_bert.tasks.engines import Engine
 from official_bert.tasks.sentence_vectors import (
     SentencePooling,
     as_vectors,

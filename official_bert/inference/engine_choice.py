@@ -20,6 +20,7 @@ from absl import logging
 from official_bert import tasks
 from official_bert.errors import InputError, missing_package, require_package
 from official_bert.inference import keras_engine, openvino_engine
+from official_bert.inference.engines import Engine
 from official_bert.inference.masked_lm import MASK
 from official_bert.inference.openvino_engine import OpenVinoEngine
 from official_bert.io import files
@@ -32,7 +33,6 @@ from official_bert.sources.embedding_settings import EmbeddingSettings
 from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.sources.formats.huggingface import sentence_transformers
 from official_bert.sources.pretrained import ModelFiles, run_files
-from official_bert.tasks.engines import Engine
 from official_bert.tasks.task import FinetunedModel
 from official_bert.tokenization import Tokenizer
 

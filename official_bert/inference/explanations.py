@@ -20,11 +20,11 @@ from absl import logging
 
 from official_bert.errors import InputError
 from official_bert.inference import keras_engine
+from official_bert.inference.engines import Engine
 from official_bert.inference.masked_lm import MASK
 from official_bert.inputs import padding
 from official_bert.inputs.schemas import TEXT_INPUTS
 from official_bert.options.predict import EXPLANATIONS
-from official_bert.tasks.engines import Engine
 from official_bert.tasks.task import Features, FinetunedModel, Output, Task
 from official_bert.tokenization import Tokenizer
 

@@ -10,13 +10,12 @@ import numpy.typing as npt
 import orjson
 
 from official_bert.errors import InputError
-from official_bert.inference import engine_choice
+from official_bert.inference import engine_choice, engines
 from official_bert.inputs import text_inputs, tfrecords
 from official_bert.inputs.padding import Unpadded
 from official_bert.io import files, progress
 from official_bert.options import ExtractFeatures
 from official_bert.sources.embedding_settings import EmbeddingSettings
-from official_bert.tasks import engines
 from official_bert.tasks.documents import warn_of_truncation
 from official_bert.tasks.sentence_vectors import SentencePooling, normalize
 from official_bert.tokenization import Tokenizer, convert_to_unicode

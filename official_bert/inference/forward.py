@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from official_bert.inference import keras_engine
+from official_bert.inference import engines, keras_engine
 from official_bert.modeling.losses import EMBEDDING_LOSSES, LOSSES
 from official_bert.sources.heads import Head
-from official_bert.tasks import engines
 from official_bert.tasks.task import Features, Logits
 
 

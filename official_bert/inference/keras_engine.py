@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from official_bert.errors import InputError
-from official_bert.tasks.engines import Engine
+from official_bert.inference.engines import Engine
 
 
 def compile_function(

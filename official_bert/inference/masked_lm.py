@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from official_bert.errors import InputError, quoted, require_count
-from official_bert.inference import keras_engine
+from official_bert.inference import engines, keras_engine
+from official_bert.inference.engines import Engine
 from official_bert.inputs import text_inputs
 from official_bert.inputs.padding import Unpadded
 from official_bert.options import Predict
-from official_bert.tasks import engines, probabilities
-from official_bert.tasks.engines import Engine
+from official_bert.tasks import probabilities
 from official_bert.tasks.predict_inputs import parse_text
 from official_bert.tokenization import Tokenizer
 from official_bert.tokenization.vocab import warn_if_unknown_ids

@@ -10,16 +10,20 @@ from typing import Any
 import numpy as np
 
 from official_bert.errors import InputError, listed, quoted, require_count
-from official_bert.inference import engine_choice, explanations, keras_engine
+from official_bert.inference import (
+    engine_choice,
+    engines,
+    explanations,
+    keras_engine,
+)
+from official_bert.inference.engines import Engine
 from official_bert.io import frames
 from official_bert.options import AnswerOptions, Predict
-from official_bert.tasks import engines
 from official_bert.tasks.calibration import NO_CALIBRATION
 from official_bert.tasks.documents import (
     MAX_SHARE_TRUNCATED,
     warn_of_truncation,
 )
-from official_bert.tasks.engines import Engine
 from official_bert.tasks.predict_inputs import Input
 from official_bert.tasks.task import FinetunedModel
 from official_bert.tasks.text import warn_of_empty_texts

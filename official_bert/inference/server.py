@@ -24,10 +24,10 @@ import uvicorn
 from absl import logging
 
 from official_bert.errors import InputError, quoted
+from official_bert.inference.engines import NotFiniteError
 from official_bert.inference.predictor import Predictor
 from official_bert.io import json_files, signals
 from official_bert.options import Serve
-from official_bert.tasks.engines import NotFiniteError
 
 # {path: its method}.
 _METHODS = {"/predict": "POST", "/health": "GET"}

@@ -217,14 +217,12 @@ def _make_finetuned(
     try:
         predict = predict.resolve()
         predict.download_weights()
-        described = trained_models.describe(
-            predict.model_files, predict.model_dir
-        )
+        read = trained_models.read_task(predict.model_files, predict.model_dir)
     except InputError as error:
         raise InputError(
             f"--teacher={options.teacher} must be a fine-tuned model. {error}"
         ) from error
-    taught, _ = tasks.load(*described)
+    taught, _ = tasks.load(*read)
     _require_same_task(taught, task, options)
     if task.shares_features:
         _require_same_tokens(predict.model_files, options)

@@ -21,8 +21,8 @@ from official_bert.sources.formats.huggingface import (
     weights as huggingface_weights,
 )
 from official_bert.sources.formats.tf1 import checkpoint as tf1
-from official_bert.sources.model import Model, match
 from official_bert.sources.pretrained import ModelFiles
+from official_bert.sources.stored_model import Model, match
 from official_bert.tasks.task import FinetunedModel, TransformersModel
 from official_bert.tokenization import Tokenizer
 
@@ -132,7 +132,7 @@ def load_finetuned(
         require_finetuned(directory)
         model_files = model_files or pretrained.run_files(directory)
     assert model_files
-    description, directory = describe(model_files, directory)
+    description, directory = read_task(model_files, directory)
     task, max_seq_length = tasks.load(description, directory)
     # Models of transformers were trained on texts that may have these tokens.
     finds_special = task.finds_special_tokens or not task_file.is_in(directory)
@@ -159,13 +159,14 @@ def load_finetuned(
     return FinetunedModel(task, model, tokenizer, max_seq_length)
 
 
-def describe(
+def read_task(
     model_files: ModelFiles, run_directory: str | None
 ) -> tuple[dict[str, Any], str]:
     """Returns the content of `task.json`, and the directory of the model.
 
-    Without a run directory, this is the directory of a model of transformers.
-    Raises `InputError` if a file is damaged, or the model is not fine-tuned.
+    Without a run directory, this is the directory of a model of transformers,
+    whose weights complete what `ModelFiles.task` knows. Raises `InputError` if
+    a file is damaged, or the model is not fine-tuned.
     """
     if run_directory:
         return task_file.read(run_directory), run_directory
@@ -177,7 +178,7 @@ def describe(
     task = description.task
     if task is None:
         model = match(huggingface_weights.open_arrays(directory), description)
-        task = describe_task(model)
+        task = task_of_model(model)
         if task is None:
             raise InputError(
                 f"{directory}: must be fine-tuned to classify texts or tokens, "
@@ -186,7 +187,7 @@ def describe(
     return task, directory
 
 
-def describe_task(model: Model) -> dict[str, Any] | None:
+def task_of_model(model: Model) -> dict[str, Any] | None:
     """Returns the content of `task.json` for a model of another format.
 
     Values that other formats do not store have their defaults. Multiple choice

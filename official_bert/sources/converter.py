@@ -30,7 +30,7 @@ from official_bert.sources.formats import FORMATS
 from official_bert.sources.formats.huggingface import sentence_transformers
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.formats.tf1 import weights as tf1_weights
-from official_bert.sources.model import Description, Model, match
+from official_bert.sources.stored_model import Description, Model, match
 from official_bert.sources.weight_names import Shape
 from official_bert.tokenization import (
     validate_case_matches_checkpoint,

@@ -25,8 +25,8 @@ from official_bert.sources.formats.huggingface import sentence_transformers
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from official_bert.sources.formats.tf1 import files as tf1_files
 from official_bert.sources.formats.tf1 import weights as tf1_weights
-from official_bert.sources.model import Arrays, Description
 from official_bert.sources.pretrained import ModelFiles
+from official_bert.sources.stored_model import Arrays, Description
 from official_bert.tasks.sentence_vectors import load_dense
 from official_bert.tokenization import FullTokenizer, load_vocab
 

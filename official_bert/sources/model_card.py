@@ -11,7 +11,7 @@ from official_bert.io import files
 from official_bert.options.convert_checkpoint import ConvertCheckpoint
 from official_bert.runs import file_names
 from official_bert.sources import checkpoint_paths
-from official_bert.sources.model import Arrays, Model
+from official_bert.sources.stored_model import Arrays, Model
 
 _CARD = "README.md"
 

@@ -17,7 +17,7 @@ from official_bert.runs.directory import RunDirectory
 from official_bert.sources import loading
 from official_bert.sources.embedding_settings import Dense
 from official_bert.sources.formats.tf1 import weights as tf1_weights
-from official_bert.sources.model import Model
+from official_bert.sources.stored_model import Model
 from official_bert.tasks.sentence_vectors import dense_arrays
 from official_bert.tokenization import BasicTokenizer, WordpieceTokenizer
 from official_bert.tokenization.settings import AddedToken, TokenizerSettings

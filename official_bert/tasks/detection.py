@@ -22,7 +22,7 @@ from official_bert.io.rows import (
     to_number,
 )
 from official_bert.options import RunClassifier
-from official_bert.tasks import headers, own_data, pair_columns
+from official_bert.tasks import embedding_columns, headers, own_data
 from official_bert.tasks.columns import (
     CHOICE_NAME,
     ID_NAME,
@@ -62,7 +62,7 @@ def detect_omitted(options: RunClassifier) -> tuple[RunClassifier, list[Row]]:
         message = f"must differ from {options.flag_name('text_a_column')}."
         raise options.error("text_b_column", message)
     is_embedding = options.task_type == "embedding"
-    detect = pair_columns.detect if is_embedding else _detect_labels
+    detect = embedding_columns.detect if is_embedding else _detect_labels
     options = detect(options, rows, split)
     flags = own_data.flags_of_columns(options)
     accepted = [*own_data.accepted_rows(rows, flags)]

@@ -13,15 +13,15 @@ from official_bert.io.rows import Row
 from official_bert.options import RunClassifier
 from official_bert.options.embedding import parse_sizes
 from official_bert.sources.embedding_settings import EmbeddingSettings
-from official_bert.tasks import pair_columns, text_checks
+from official_bert.tasks import embedding_columns, text_checks
 from official_bert.tasks.embedding import (
     EmbeddingExample,
     EmbeddingTask,
     Examples,
     metric_names,
 )
+from official_bert.tasks.embedding_columns import EmbeddingColumns
 from official_bert.tasks.own_texts import OwnTexts
-from official_bert.tasks.pair_columns import PairColumns
 from official_bert.tasks.text import key_of
 
 
@@ -111,7 +111,7 @@ def _require_others(
 
 def _check_search(
     options: RunClassifier,
-    columns: Mapping[str, PairColumns],
+    columns: Mapping[str, EmbeddingColumns],
     sizes: Sequence[int],
     *,
     has_scores: bool,
@@ -183,12 +183,12 @@ class OwnPairs(OwnTexts):
 
     input_ending = ""  # `predict.py` reads no tables of texts to embed.
 
-    def columns(self, split: str) -> PairColumns:
+    def columns(self, split: str) -> EmbeddingColumns:
         """Reads the file of a split, and returns its columns."""
         if split == "dev" and self.options.holds_out:
             split = "train"
         rows = [*self.rows(split)]
-        found = pair_columns.find(self.options, rows)
+        found = embedding_columns.find(self.options, rows)
         if split == "dev" and found.score:
             numbers = [row.number(found.score) for row in rows]
             _require_different(numbers, found.score, self.path(split))
@@ -213,7 +213,7 @@ class OwnPairs(OwnTexts):
         return [EmbeddingExample(guid, (text,)) for text, guid in texts.items()]
 
     def _example_maker(self, rows: Sequence[Row], split: str) -> Any:
-        columns = pair_columns.find(self.options, rows)
+        columns = embedding_columns.find(self.options, rows)
         score = "" if split == "unlabeled" else columns.score
 
         def make_example(row: Row) -> EmbeddingExample:

@@ -2,37 +2,17 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from absl import logging
 
 from official_bert.errors import InputError, quoted
 from official_bert.io import files, json_files
-from official_bert.options import FinetuningOptions, RunPretraining
 from official_bert.runs import checkpoints, file_names
 from official_bert.training import reporting
 
-
-class EvaluatedRun(Protocol):
-    """A run that is evaluated while it trains."""
-
-    @property
-    def options(self) -> RunPretraining | FinetuningOptions:
-        """The options of the command."""
-
-    @property
-    def main_metric(self) -> str:
-        """The metric that decides which evaluation is the best."""
-
-    @property
-    def keeps_best(self) -> bool:
-        """Whether `best/` keeps the weights of the best evaluation."""
-
-    def measure(self, step: int) -> dict[str, Any]:
-        """Evaluates the weights after a step.
-
-        Returns {name: value} with `global_step` and the main metric.
-        """
+if TYPE_CHECKING:
+    from official_bert.training.fit import TrainingRun
 
 
 class EvalHistory:
@@ -49,7 +29,7 @@ class EvalHistory:
 
     def __init__(
         self,
-        run: EvaluatedRun,
+        run: "TrainingRun",
         first_step: int,
         num_steps: int,
         weights: Mapping[str, Any],

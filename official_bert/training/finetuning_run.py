@@ -39,7 +39,12 @@ from official_bert.training import (
     resuming,
 )
 from official_bert.training.checkpointing import StartingPoint
-from official_bert.training.fit import TrainingData, fit, run_context
+from official_bert.training.fit import (
+    TrainingData,
+    TrainingRun,
+    fit,
+    run_context,
+)
 from official_bert.training.objectives import (
     EmbeddingObjective,
     FinetuningObjective,
@@ -54,8 +59,8 @@ _FEW_STEPS = 30
 
 
 @dataclasses.dataclass(frozen=True)
-class FinetuningRun:
-    """One run of a fine-tuning command; see `fit.TrainingRun`."""
+class FinetuningRun(TrainingRun):
+    """One run of a fine-tuning command."""
 
     task: Task
     options: FinetuningOptions  # With the vocabulary of a TF Hub module.

@@ -2,8 +2,8 @@
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterator
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import tensorflow as tf
 from absl import logging
@@ -13,7 +13,7 @@ from official_bert.inputs.records import RecordFiles
 from official_bert.options.training import TrainingOptions
 from official_bert.training import checkpointing, distribution, loop, resuming
 from official_bert.training.checkpointing import StartingPoint
-from official_bert.training.eval_history import EvalHistory, EvaluatedRun
+from official_bert.training.eval_history import EvalHistory
 
 
 class TrainingData(NamedTuple):
@@ -23,16 +23,30 @@ class TrainingData(NamedTuple):
     num_examples: int = 0  # In an epoch. Pre-training counts steps only.
 
 
-class TrainingRun(EvaluatedRun, Protocol):
-    """The part of a run that differs between pre-training and fine-tuning."""
+class TrainingRun(Protocol):
+    """The part of a run that differs between pre-training and fine-tuning.
+
+    Attributes:
+        options: The options of the command.
+        strategy: The devices and hosts that train.
+        resumed: The checkpoint that training resumes from, if any.
+        keeps_best: Whether `best/` keeps the weights of the best evaluation.
+    """
+
+    options: Any
+    strategy: tf.distribute.Strategy
+    resumed: str | None
+    keeps_best: ClassVar[bool]
 
     @property
-    def strategy(self) -> tf.distribute.Strategy:
-        """The devices and hosts that train."""
+    def main_metric(self) -> str:
+        """The metric that decides which evaluation is the best."""
 
-    @property
-    def resumed(self) -> str | None:
-        """The checkpoint that training resumes from, if any."""
+    def measure(self, step: int) -> dict[str, Any]:
+        """Evaluates the weights after a step, and writes TensorBoard events.
+
+        Returns {name: value} with `global_step` and the main metric.
+        """
 
     def load_initial(self) -> None:
         """Loads the weights of `init_checkpoint`, if it is set."""
@@ -48,10 +62,10 @@ class TrainingRun(EvaluatedRun, Protocol):
     ) -> tf.data.Dataset:
         """Returns the batches from the starting point to the last step."""
 
-    def data_files(self) -> Mapping[str, Sequence[str]]:
+    def data_files(self) -> dict[str, list[str]]:
         """Returns the files whose fingerprints are in the run's record."""
 
-    def model_texts(self) -> Mapping[str, str]:
+    def model_texts(self) -> dict[str, str]:
         """Returns {name: text} of the files that describe the model."""
 
 

@@ -34,7 +34,12 @@ from official_bert.training import (
     step,
 )
 from official_bert.training.checkpointing import StartingPoint
-from official_bert.training.fit import TrainingData, fit, run_context
+from official_bert.training.fit import (
+    TrainingData,
+    TrainingRun,
+    fit,
+    run_context,
+)
 from official_bert.training.objectives import PretrainingObjective
 
 # {value of --nsp: name of the loss}.
@@ -48,8 +53,8 @@ _SHORT = 32
 
 
 @dataclasses.dataclass(frozen=True)
-class PretrainingRun:
-    """One run of `run_pretraining.py`; see `fit.TrainingRun`."""
+class PretrainingRun(TrainingRun):
+    """One run of `run_pretraining.py`."""
 
     options: RunPretraining
     strategy: tf.distribute.Strategy

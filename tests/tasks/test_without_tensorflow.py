@@ -13,7 +13,8 @@ sys.modules["tensorflow"] = sys.modules["keras"] = None
 
 from official_bert import tasks
 from official_bert.inference.predictor import Predictor
-from official_bert.tasks import engines, record_files
+from official_bert.inference import engines
+from official_bert.tasks import record_files
 from official_bert.tasks.task import FinetunedModel
 from official_bert.tokenization import Tokenizer
 

@@ -13,7 +13,7 @@ from official_bert.export import engine_models
 from official_bert.export.quantization import Quantization
 from official_bert.export.saved_model import signature
 from official_bert.export.serving.signatures import TaskSignatures
-from official_bert.tasks.engines import Engine
+from official_bert.inference.engines import Engine
 
 
 def convert(

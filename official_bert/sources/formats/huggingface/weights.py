@@ -24,7 +24,7 @@ from official_bert.sources import heads, task_file
 from official_bert.sources.formats import Source
 from official_bert.sources.formats.huggingface import files as huggingface_files
 from official_bert.sources.formats.huggingface import sentence_transformers
-from official_bert.sources.model import (
+from official_bert.sources.stored_model import (
     Arrays,
     Description,
     Model,

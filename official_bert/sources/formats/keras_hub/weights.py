@@ -16,7 +16,7 @@ from official_bert.runs import file_names
 from official_bert.sources.formats import Source
 from official_bert.sources.formats.keras_hub import files as keras_hub_files
 from official_bert.sources.formats.tf1 import checkpoint as tf1
-from official_bert.sources.model import Arrays, Description, Model, Names
+from official_bert.sources.stored_model import Arrays, Description, Model, Names
 
 _NAMES = Names(
     rules=[

@@ -15,7 +15,7 @@ import re
 from official_bert.config import BertConfig
 from official_bert.sources.formats.tf1 import files as tf1_files
 from official_bert.sources.formats.tf1 import weights as tf1_weights
-from official_bert.sources.model import Arrays, Names
+from official_bert.sources.stored_model import Arrays, Names
 
 describe = tf1_weights.describe
 

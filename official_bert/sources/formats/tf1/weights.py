@@ -17,7 +17,7 @@ from official_bert.sources import checkpoint_paths, heads, task_file
 from official_bert.sources.formats import Source
 from official_bert.sources.formats.huggingface import sentence_transformers
 from official_bert.sources.formats.tf1 import checkpoint as tf1
-from official_bert.sources.model import Arrays, Description, Model, Names
+from official_bert.sources.stored_model import Arrays, Description, Model, Names
 from official_bert.tasks.text_types import problem_type
 from official_bert.tokenization.settings import TokenizerSettings
 

@@ -23,7 +23,7 @@ _NEGATIVE = re.compile(r"(hard_)?negative([ _-]?\d+)?", re.IGNORECASE)
 _SCORES = ("score", "similarity", "label")
 
 
-class PairColumns(NamedTuple):
+class EmbeddingColumns(NamedTuple):
     """The columns of a table for sentence embeddings."""
 
     text: str
@@ -37,7 +37,7 @@ class PairColumns(NamedTuple):
         return (self.text, *filter(None, [self.match]), *self.negatives)
 
 
-def find(options: RunClassifier, rows: Sequence[Row]) -> PairColumns:
+def find(options: RunClassifier, rows: Sequence[Row]) -> EmbeddingColumns:
     """Returns the columns of a file: those of the flags, or detected ones."""
     first, columns = rows[0], _all_columns(rows)
     names = {name.lower(): name for name in columns}
@@ -60,7 +60,7 @@ def find(options: RunClassifier, rows: Sequence[Row]) -> PairColumns:
             f"{first.path}: column {score or negatives[0]!r} needs a second "
             "text in each row. Add --text_b_column."
         )
-    return PairColumns(text, match, () if score else negatives, score)
+    return EmbeddingColumns(text, match, () if score else negatives, score)
 
 
 def _find_texts(

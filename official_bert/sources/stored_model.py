@@ -1,7 +1,7 @@
-"""A model that is converted from one format to another.
+"""A model as it is stored in any format, with the weights of a TF1 checkpoint.
 
-The `Names` of a format give the name, shape and orientation of each weight of a
-TF1 checkpoint. Everything else is common to all formats.
+The `Names` of a format give the name, shape and orientation of each of these
+weights. `Arrays` are loaded; a `Model` is converted to another format.
 """
 
 import dataclasses
