@@ -1,7 +1,8 @@
-"""The exception for invalid input, parts of messages, broken output pipes."""
+"""The exception for invalid input, messages and their parts, broken pipes."""
 
 import contextlib
 import errno
+import functools
 import importlib.util
 import numbers
 import os
@@ -10,6 +11,8 @@ import reprlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+
+from absl import logging
 
 # The parts of TensorFlow's messages that describe a graph.
 _GRAPH_PARTS = re.compile(
@@ -20,6 +23,9 @@ _GRAPH_PARTS = re.compile(
 _CUT = reprlib.Repr()
 _CUT.maxstring = _CUT.maxother = _CUT.maxlong = 100
 _CUT.maxlist = _CUT.maxtuple = _CUT.maxdict = 10
+
+# Logs a message once, because files are read several times.
+log_once = functools.cache(logging.log)
 
 # The modules of optional packages, and their extras in pyproject.toml.
 EXTRAS = {

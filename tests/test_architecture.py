@@ -34,7 +34,7 @@ LEVELS = [
     "modeling optimization inference.engines=inference.keras_engine "
     "export.saved_model "
     "inputs.datasets=inputs.records",
-    "hub inference.forward export.quantization export.networks "
+    "hub inference.forward export.quantization "
     "sources.loading=sources.stored_model=sources.converter="
     "sources.weight_names=sources.model_card=sources.model_changes="
     f"sources.formats.tf1.checkpoint={WEIGHTS_OF_FORMATS}="

@@ -54,10 +54,10 @@ def complete_options(
     --output_dir, and the user's own texts. Raises `InputError` if options
     cannot be used.
     """
-    from official_bert.tasks import detection, documents
+    from official_bert.tasks import detection, long_texts
 
     options, rows = detection.detect_omitted(options.resolve())
-    return documents.fit_max_seq_length(options, rows), rows
+    return long_texts.fit_max_seq_length(options, rows), rows
 
 
 def run(options: RunClassifier, rows: Sequence[Row]) -> tuple["Task", str]:

@@ -16,6 +16,7 @@ The inputs are features of any batch size and length, int32 [B, S]: `input_ids`,
 
 import functools
 import os
+import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ import tensorflow as tf
 from official_bert import tasks
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.export import networks, saved_model
+from official_bert.export import saved_model
 from official_bert.export.quantization import Quantization, quantize_openvino
 from official_bert.inference import openvino_engine
 from official_bert.inference.engines import Engine, require_finite
@@ -44,6 +45,8 @@ from official_bert.tasks.task import FinetunedModel, Task
 from official_bert.tokenization import FullTokenizer
 
 Tensors = dict[str, Any]
+
+_OPSET = 18  # The newest that tf2onnx 1.17 writes.
 
 
 def require_exportable(finetuned: FinetunedModel) -> None:
@@ -196,11 +199,67 @@ def _outputs(
     return outputs
 
 
+def _write_openvino(function: Any, directory: str) -> None:
+    """Writes a function with named inputs and a dict of outputs."""
+    openvino = openvino_engine.import_openvino()
+    module = tf.Module()
+    module.weights = function.get_concrete_function().variables
+    path = os.path.join(directory, file_names.OPENVINO)
+    with tempfile.TemporaryDirectory(dir=directory) as folder:
+        saved_model.save(module, folder, function)
+        network = openvino.Core().read_model(folder)
+        openvino.save_model(network, path, compress_to_fp16=False)
+
+
+def _write_onnx(function: Any, directory: str) -> None:
+    """Writes a function as `_write_openvino` does, with tf2onnx."""
+    from tf2onnx import tf_loader, tfonnx
+
+    concrete = function.get_concrete_function()
+    # The outputs are in the order of their names.
+    inputs = {f"{spec.name}:0": spec.name for spec in function.input_signature}
+    outputs = dict(
+        zip(
+            (tensor.name for tensor in concrete.outputs),
+            sorted(concrete.structured_outputs),
+            strict=True,
+        )
+    )
+    graph_def = tf_loader.from_function(concrete, [*inputs], [*outputs])
+    with tf.Graph().as_default() as graph:
+        tf.import_graph_def(graph_def, name="")
+        # Without tf2onnx's optimizer: it fuses two reshapes even if the shape
+        # between them is used. ONNX Runtime optimizes the network itself.
+        network = tfonnx.process_tf_graph(
+            graph,
+            opset=_OPSET,
+            input_names=[*inputs],
+            output_names=[*outputs],
+            tensors_to_rename=inputs | outputs,
+        ).make_model("BERT")
+    with files.writing(os.path.join(directory, file_names.ONNX)) as file:
+        file.write(network.SerializeToString())
+
+
+def make_onnx_engine(directory: str, outputs: Sequence[str]) -> Engine:
+    """Returns an engine that computes these outputs with ONNX Runtime."""
+    import onnxruntime
+
+    path = os.path.join(directory, file_names.ONNX)
+    session = onnxruntime.InferenceSession(path)
+    names = [port.name for port in session.get_inputs()]
+
+    def compute(batch: dict[str, np.ndarray]) -> list[np.ndarray]:
+        return session.run(list(outputs), {name: batch[name] for name in names})
+
+    return compute
+
+
 # {value of `--to`: writes a function to a directory, and makes its engine}
 _TARGETS: dict[str, tuple[Callable[[Any, str], None], Callable[..., Engine]]]
 _TARGETS = {
-    "openvino": (networks.write_openvino, OpenVinoEngine),
-    "onnx": (networks.write_onnx, networks.make_onnx_engine),
+    "openvino": (_write_openvino, OpenVinoEngine),
+    "onnx": (_write_onnx, make_onnx_engine),
 }
 
 

@@ -1,6 +1,6 @@
 """Token ids -> the model's inputs, as TensorFlow operations.
 
-`inputs.text_inputs` and `tasks.documents` do the same for lists of ids.
+`inputs.text_inputs` and `tasks.long_texts` do the same for lists of ids.
 """
 
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks.long_texts import LongDocuments
 
 
 def pack(
@@ -66,7 +66,7 @@ def pack(
 def cut(
     ids_a: Any, ids_b: Any, max_seq_length: int, long_documents: LongDocuments
 ) -> tuple[Any, Any, Any]:
-    """Does the same as `documents.cut`, for int32 RaggedTensors [N, (tokens)].
+    """Does the same as `long_texts.cut`, for int32 RaggedTensors [N, (tokens)].
 
     Returns two RaggedTensors of R rows, each of which fits into one sequence,
     and int64 [R]: the index of the text or pair that each row belongs to,

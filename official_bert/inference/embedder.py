@@ -19,7 +19,7 @@ from official_bert.io import progress
 from official_bert.options.model_source import EngineOptions
 from official_bert.sources import pretrained
 from official_bert.sources.embedding_settings import EmbeddingSettings
-from official_bert.tasks.documents import warn_of_truncation
+from official_bert.tasks.long_texts import warn_of_truncation
 from official_bert.tasks.sentence_vectors import (
     SentencePooling,
     as_vectors,

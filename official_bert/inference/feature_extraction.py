@@ -16,7 +16,7 @@ from official_bert.inputs.padding import Unpadded
 from official_bert.io import files, progress
 from official_bert.options import ExtractFeatures
 from official_bert.sources.embedding_settings import EmbeddingSettings
-from official_bert.tasks.documents import warn_of_truncation
+from official_bert.tasks.long_texts import warn_of_truncation
 from official_bert.tasks.sentence_vectors import SentencePooling, normalize
 from official_bert.tokenization import Tokenizer, convert_to_unicode
 from official_bert.tokenization.vocab import warn_if_unknown

@@ -20,7 +20,7 @@ from official_bert.inference.engines import Engine
 from official_bert.io import frames
 from official_bert.options import AnswerOptions, Predict
 from official_bert.tasks.calibration import NO_CALIBRATION
-from official_bert.tasks.documents import (
+from official_bert.tasks.long_texts import (
     MAX_SHARE_TRUNCATED,
     warn_of_truncation,
 )

@@ -11,9 +11,9 @@ from typing import Any
 from absl import logging
 
 from official_bert import errors
-from official_bert.errors import InputError, listed
+from official_bert.errors import InputError, listed, log_once
 from official_bert.io import files, frames, signals
-from official_bert.io.tsv import NumberedCells, log_once
+from official_bert.io.tsv import NumberedCells
 
 
 @contextlib.contextmanager

@@ -133,10 +133,10 @@ def expand(patterns: str) -> list[str]:
     return names
 
 
-def named(value: str) -> list[str]:
-    """Returns the file of this name; otherwise `expand`, if it has a pattern.
+def expand_if_pattern(value: str) -> list[str]:
+    """Returns `expand` of a value with commas or patterns.
 
-    A value with neither commas nor patterns is returned, even without a file.
+    Others, and the names of existing files, are returned, even without a file.
     """
     has_several = re.search(r"[,*?\[]", value) and not exists(value)
     return expand(value) if has_several else [value]

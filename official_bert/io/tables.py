@@ -14,10 +14,10 @@ from typing import Any
 
 from absl import logging
 
-from official_bert.errors import InputError, listed
+from official_bert.errors import InputError, listed, log_once
 from official_bert.io import binary_tables, files, json_files, tsv
 from official_bert.io.rows import Row, separator_advice
-from official_bert.io.tsv import NumberedCells, log_once
+from official_bert.io.tsv import NumberedCells
 
 # Endings of file names, and values of --task_name. Rows are lines of cells or,
 # in `OBJECTS`, JSON objects.

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from absl import logging
 
+from official_bert.errors import log_once
 from official_bert.io import files
 
 # The line on which a row begins, and the row's cells.
@@ -27,8 +28,6 @@ _ADVICE = (
     'A text with a tab or a line break needs quotes (") around it, and quotes '
     "in it must be doubled."
 )
-
-log_once = functools.cache(logging.log)  # Files are read several times.
 
 
 class _Columns:

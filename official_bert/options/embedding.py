@@ -18,7 +18,7 @@ def parse_sizes(value: str) -> tuple[int, ...]:
 
 
 def _passages(paths: str) -> str | None:
-    if any(map(tables.format_of, files.named(paths))):
+    if any(map(tables.format_of, files.expand_if_pattern(paths))):
         return "must be a text file with a passage per line, not a table."
     return None
 

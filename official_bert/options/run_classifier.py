@@ -166,7 +166,7 @@ class RunClassifier(EmbeddingOptions, heading="Training", common=False):
         if "train_file" not in self.given:
             return options
         train_file = str(options.train_file)
-        first = files.named(train_file)[0]
+        first = files.expand_if_pattern(train_file)[0]
         file_format = tables.format_of(first)
         if tables.is_lines(first) and options.task_type == "embedding":
             file_format = tables.LINES

@@ -206,7 +206,7 @@ class TaskDataOptions(FinetuningOptions, heading="Data", common=False):
         """Returns the files that `own_file` names."""
         is_flag = self.train_file and getattr(self, f"{split}_file")
         path = self.own_file(split)
-        return files.named(path) if is_flag else [path]
+        return files.expand_if_pattern(path) if is_flag else [path]
 
     def own_format(self, split: str) -> str:
         """Returns the format of `own_file`: `LINES`, or one of `FORMATS`."""

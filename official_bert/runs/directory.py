@@ -118,7 +118,9 @@ class RunDirectory:
         if not own_paths:
             return False
         if name in self.record.fingerprints:
-            return not self.record.changed_files({name: files.named(paths)})
+            return not self.record.changed_files(
+                {name: files.expand_if_pattern(paths)}
+            )
         return os.path.realpath(paths) == os.path.realpath(own_paths)
 
     def checkpoint_names(self) -> list[str]:

@@ -14,10 +14,9 @@ from typing import Any
 
 from absl import logging
 
-from official_bert.errors import InputError, quoted
+from official_bert.errors import InputError, log_once, quoted
 from official_bert.io import files, json_files
 from official_bert.io.json_files import JsonObject
-from official_bert.io.tsv import log_once
 from official_bert.runs import file_names
 from official_bert.tokenization.settings import AddedToken, TokenizerSettings
 from official_bert.tokenization.vocab import SPECIAL_TOKENS

@@ -21,8 +21,8 @@ from official_bert.tasks import (
 )
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.classification import ClassificationTask
-from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.embedding import EmbeddingTask
+from official_bert.tasks.long_texts import LongDocuments
 from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.task import Task

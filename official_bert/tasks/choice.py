@@ -24,10 +24,10 @@ from official_bert.io.rows import Row
 from official_bert.metrics import classification
 from official_bert.options import Predict, RunClassifier
 from official_bert.sources.heads import Head
-from official_bert.tasks import documents, probabilities, task
+from official_bert.tasks import long_texts, probabilities, task
 from official_bert.tasks.columns import CHOICE_NAME
 from official_bert.tasks.data_set import DataSet, shuffle_examples
-from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks.long_texts import LongDocuments
 from official_bert.tasks.own_data import OwnData, name_columns, read_rows
 from official_bert.tasks.predict_inputs import Input, has_rows, table_inputs
 from official_bert.tokenization import Tokenizer
@@ -154,7 +154,7 @@ class ChoiceTask(task.Task):
     """
 
     num_choices: Size
-    long_documents: LongDocuments = documents.TRUNCATE_TAIL
+    long_documents: LongDocuments = long_texts.TRUNCATE_TAIL
     columns: ChoiceColumns = DEFAULT_COLUMNS
 
     kind = "choice"
@@ -195,7 +195,7 @@ class ChoiceTask(task.Task):
             sequences = [
                 text_inputs.text_features(*pair, tokenizer.vocab)
                 for choice in itertools.islice(ids, len(example.choices))
-                for pair in documents.cut(
+                for pair in long_texts.cut(
                     context, choice, max_seq_length, self.long_documents
                 )
             ]

@@ -10,7 +10,7 @@ from absl import logging
 
 from official_bert.errors import listed
 from official_bert.io.rows import label_key
-from official_bert.tasks.documents import (
+from official_bert.tasks.long_texts import (
     MAX_SHARE_TRUNCATED,
     warn_of_truncation,
 )

@@ -12,7 +12,6 @@ from absl import logging
 
 from official_bert.errors import InputError, listed
 from official_bert.io import tables
-from official_bert.io.label_vectors import numbers_in, size_of
 from official_bert.io.rows import (
     Row,
     only_item,
@@ -30,6 +29,7 @@ from official_bert.tasks.columns import (
     are_ids,
     is_text,
 )
+from official_bert.tasks.label_vectors import numbers_in, size_of
 
 _WORD_OR_TAG = re.compile(r"tokens?|words?|(.*_)?tags?", re.IGNORECASE)
 # What separates labels in exports of other programs, such as <java><spring>.

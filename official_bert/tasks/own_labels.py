@@ -11,9 +11,10 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from official_bert.errors import InputError, listed
-from official_bert.io import label_vectors, tables
+from official_bert.io import tables
 from official_bert.io.rows import Row, UnknownValueError, only_item, to_number
 from official_bert.options import RunClassifier
+from official_bert.tasks import label_vectors
 from official_bert.tasks.own_data import OwnData
 
 _FOR_SEVERAL = (

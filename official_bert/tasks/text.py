@@ -18,9 +18,9 @@ from official_bert.metrics import ranking
 from official_bert.metrics.classification import METRICS
 from official_bert.options import AnswerOptions, Predict
 from official_bert.sources.heads import Head
-from official_bert.tasks import documents, task
+from official_bert.tasks import long_texts, task
 from official_bert.tasks.calibration import NO_CALIBRATION, Calibration
-from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks.long_texts import LongDocuments
 from official_bert.tasks.predict_inputs import Input, has_rows, table_inputs
 from official_bert.tokenization import Tokenizer
 
@@ -110,7 +110,7 @@ class TextTask(task.Task):
 
     labels: tuple[str, ...]
     metric: Annotated[str, tuple(METRICS)] = "accuracy"
-    long_documents: LongDocuments = documents.TRUNCATE_TAIL
+    long_documents: LongDocuments = long_texts.TRUNCATE_TAIL
     target_mean: float = 0.0
     target_deviation: float = 1.0
     activation: Annotated[str, ("identity", "sigmoid")] = "identity"
@@ -209,7 +209,7 @@ class TextTask(task.Task):
             if self.has_weights:
                 weight = 1.0 if example.weight is None else example.weight
                 label["example_weights"] = [weight]
-            for pair in documents.cut(
+            for pair in long_texts.cut(
                 next(ids), next(ids), max_seq_length, self.long_documents
             ):
                 row = text_inputs.text_features(*pair, tokenizer.vocab)

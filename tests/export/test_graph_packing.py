@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from official_bert.export.graph_packing import cut, pack
 from official_bert.inputs.text_inputs import text_features
-from official_bert.tasks import documents
-from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks import long_texts
+from official_bert.tasks.long_texts import LongDocuments
 
 SPECIAL_IDS = (101, 102)
 VOCAB = dict(zip(("[CLS]", "[SEP]"), SPECIAL_IDS, strict=True))
@@ -56,8 +56,8 @@ def test_pack_equals_the_inputs_of_training(seq_length):
 
     rows = zip(*(column.numpy() for column in packed.values()), strict=True)
     for row, ids_a, ids_b in zip(rows, a, b, strict=True):
-        [pair] = documents.cut(
-            [*ids_a], [*ids_b], seq_length, documents.TRUNCATE_TAIL
+        [pair] = long_texts.cut(
+            [*ids_a], [*ids_b], seq_length, long_texts.TRUNCATE_TAIL
         )
         expected = text_features(*pair, VOCAB)
         for found, values in zip(row, expected.values(), strict=True):
@@ -96,5 +96,5 @@ def test_long_texts_are_cut_as_in_training(long_documents, max_seq_length):
     assert [*zip(*columns, strict=True)] == [
         (number, list(a), list(b))
         for number, pair in enumerate(pairs)
-        for a, b in documents.cut(*pair, max_seq_length, long_documents)
+        for a, b in long_texts.cut(*pair, max_seq_length, long_documents)
     ]

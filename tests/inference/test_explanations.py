@@ -17,8 +17,8 @@ from official_bert.inputs.text_inputs import encode
 from official_bert.modeling.finetuning_models import build_model
 from official_bert.sources.heads import PoolingHead
 from official_bert.tasks.choice import ChoiceTask
-from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.embedding import EmbeddingTask
+from official_bert.tasks.long_texts import LongDocuments
 from official_bert.tasks.squad.decoding import DecodingOptions
 from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.tagging import TaggingTask

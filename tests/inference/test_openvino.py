@@ -16,7 +16,7 @@ from support.run_outputs import read_json, read_json_lines
 from official_bert import tasks
 from official_bert.commands import convert_checkpoint, extract_features, predict
 from official_bert.errors import InputError
-from official_bert.export import engine_models, networks, serving
+from official_bert.export import engine_models, serving
 from official_bert.inference import openvino_engine
 from official_bert.inference.predictor import Predictor
 from official_bert.inference.trained_models import load_finetuned
@@ -30,7 +30,7 @@ from official_bert.sources.heads import PoolingHead
 from official_bert.tasks.calibration import Calibration
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.classification import ClassificationTask
-from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks.long_texts import LongDocuments
 from official_bert.tasks.multilabel import MultilabelTask
 from official_bert.tasks.regression import RegressionTask
 from official_bert.tasks.squad.decoding import DecodingOptions
@@ -128,7 +128,7 @@ def test_onnx_models_give_the_answers_of_tensorflow(runs, tmp_path, name):
     task, _ = tasks.load(read_json(tmp_path / "onnx/task.json"), "onnx")
     finetuned = load_finetuned(str(runs / name))
     expected = Predictor(finetuned)(CASES[name][1])
-    engine = networks.make_onnx_engine(str(tmp_path / "onnx"), ["logits"])
+    engine = engine_models.make_onnx_engine(str(tmp_path / "onnx"), ["logits"])
     found = Predictor(finetuned._replace(task=task), engine=engine)
     assert_equal_answers(found(CASES[name][1]), expected)
 

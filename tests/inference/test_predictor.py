@@ -25,7 +25,7 @@ from official_bert.modeling.finetuning_models import build_model
 from official_bert.options import RunClassifier
 from official_bert.tasks import glue
 from official_bert.tasks.classification import ClassificationTask
-from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks.long_texts import LongDocuments
 from official_bert.tasks.multilabel import MultilabelTask
 from official_bert.tasks.squad.decoding import DecodingOptions
 from official_bert.tasks.squad.task import SquadTask

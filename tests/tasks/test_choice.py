@@ -14,7 +14,7 @@ from official_bert.errors import InputError
 from official_bert.inference.forward import Forward
 from official_bert.modeling import finetuning_models
 from official_bert.tasks.choice import ChoiceColumns, ChoiceExample, ChoiceTask
-from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks.long_texts import LongDocuments
 
 TASK = ChoiceTask(num_choices=3)
 EXAMPLES = [

@@ -4,7 +4,7 @@ from support.own_tables import text_task, texts
 from official_bert.tasks import data_summary
 from official_bert.tasks.choice import ChoiceExample, ChoiceTask
 from official_bert.tasks.conll import Sentence
-from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks.long_texts import LongDocuments
 from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
 

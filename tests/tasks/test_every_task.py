@@ -11,8 +11,8 @@ from official_bert.sources.heads import PoolingHead
 from official_bert.tasks.calibration import Calibration
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.classification import ClassificationTask
-from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.embedding import EmbeddingTask
+from official_bert.tasks.long_texts import LongDocuments
 from official_bert.tasks.multilabel import MultilabelTask
 from official_bert.tasks.regression import RegressionTask
 from official_bert.tasks.squad.task import SquadTask

@@ -7,7 +7,7 @@ from scipy import special
 from support import tiny
 
 from official_bert.tasks.classification import ClassificationTask
-from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks.long_texts import LongDocuments
 from official_bert.tasks.multilabel import MultilabelTask
 from official_bert.tasks.regression import RegressionTask
 from official_bert.tasks.task import ExampleFeature, RowFeatures

@@ -11,7 +11,7 @@ from official_bert.export.saved_model import signature
 from official_bert.inputs import records, text_inputs
 from official_bert.inputs.schemas import TEXT_INPUTS
 from official_bert.modeling.losses import mask_missing_choices
-from official_bert.tasks.documents import TRUNCATE_TAIL
+from official_bert.tasks.long_texts import TRUNCATE_TAIL
 from official_bert.tasks.task import FinetunedModel
 
 Tensors = dict[str, Any]

@@ -8,8 +8,8 @@ import random
 
 import pytest
 
-from official_bert.tasks import documents
-from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks import long_texts
+from official_bert.tasks.long_texts import LongDocuments
 
 HEAD_TAIL = LongDocuments("head_tail")
 
@@ -17,14 +17,14 @@ HEAD_TAIL = LongDocuments("head_tail")
 @pytest.mark.parametrize("mode", ["truncate_tail", "head_tail", "windows"])
 def test_texts_that_fit_are_kept_and_without_room_both_are_empty(mode):
     mode = LongDocuments(mode)
-    assert documents.cut([1, 2, 3], [4, 5], 8, mode) == [([1, 2, 3], [4, 5])]
-    assert documents.cut([1, 2], [], 4, mode) == [([1, 2], [])]
-    assert documents.cut([1, 2], [3], 3, mode) == [([], [])]
+    assert long_texts.cut([1, 2, 3], [4, 5], 8, mode) == [([1, 2, 3], [4, 5])]
+    assert long_texts.cut([1, 2], [], 4, mode) == [([1, 2], [])]
+    assert long_texts.cut([1, 2], [3], 3, mode) == [([], [])]
 
 
 def test_head_tail_keeps_128_and_382_tokens_of_a_long_text():
     ids = list(range(5000))
-    [(kept, other)] = documents.cut(ids, [], 512, HEAD_TAIL)
+    [(kept, other)] = long_texts.cut(ids, [], 512, HEAD_TAIL)
     assert list(kept) == [*range(128), *range(5000 - 382, 5000)]
     assert other == []
 
@@ -32,11 +32,11 @@ def test_head_tail_keeps_128_and_382_tokens_of_a_long_text():
 def test_head_tail_leaves_both_texts_as_long_as_truncate_tail():
     a, b = list(range(100)), list(range(100, 130))
     for length in (3, 4, 9, 40, 80):
-        [pair] = documents.cut(a, b, length, HEAD_TAIL)
-        [truncated] = documents.cut(a, b, length, LongDocuments())
+        [pair] = long_texts.cut(a, b, length, HEAD_TAIL)
+        [truncated] = long_texts.cut(a, b, length, LongDocuments())
         assert list(map(len, pair)) == list(map(len, truncated))
         assert sum(map(len, pair)) == length - 3
-    [(cut_a, cut_b)] = documents.cut(a, b, 43, HEAD_TAIL)
+    [(cut_a, cut_b)] = long_texts.cut(a, b, 43, HEAD_TAIL)
     assert list(cut_a) == [*range(5), *range(85, 100)]
     assert list(cut_b) == [*range(100, 105), *range(115, 130)]
 
@@ -48,7 +48,7 @@ def test_every_token_is_in_a_window(stride):
         length = rng.randrange(4, 40)
         a = list(range(rng.randrange(1, 120)))
         b = list(range(1000, 1000 + rng.randrange(40)))
-        windows = documents.cut(a, b, length, LongDocuments("windows", stride))
+        windows = long_texts.cut(a, b, length, LongDocuments("windows", stride))
         room = length - (3 if b else 2)
         assert all(len(x) + len(y) <= room for x, y in windows)
         is_a_longer = len(a) > len(b)
@@ -70,5 +70,5 @@ def test_every_token_is_in_a_window(stride):
 )
 def test_windows_start_every_stride_tokens(stride, starts):
     mode = LongDocuments("windows", stride)
-    windows = documents.cut(list(range(12)), [], 6, mode)
+    windows = long_texts.cut(list(range(12)), [], 6, mode)
     assert [part[0] for part, _ in windows] == starts
