@@ -28,7 +28,7 @@ from official_bert.tasks import long_texts, probabilities, task
 from official_bert.tasks.columns import CHOICE_NAME
 from official_bert.tasks.data_set import DataSet, shuffle_examples
 from official_bert.tasks.long_texts import LongDocuments
-from official_bert.tasks.own_data import OwnData, name_columns, read_rows
+from official_bert.tasks.own_data import OwnData, read_rows, with_column_names
 from official_bert.tasks.predict_inputs import Input, has_rows, table_inputs
 from official_bert.tokenization import Tokenizer
 
@@ -298,7 +298,7 @@ def make(options: RunClassifier) -> ChoiceTask:
             "otherwise --has_header."
         )
     first = next(read_rows(options, splits[0]))
-    options = name_columns(options, first)
+    options = with_column_names(options, first)
     columns = _choice_columns(options, first)
     data = OwnChoices(columns, options=options)
     num_choices = max(

@@ -57,7 +57,7 @@ def detect_omitted(options: RunClassifier) -> tuple[RunClassifier, list[Row]]:
         return options, []
     split = options.used_splits[0]
     options, rows = _read_with_header(options, split)
-    options = own_data.name_columns(options, rows[0])
+    options = own_data.with_column_names(options, rows[0])
     if options.text_b_column and options.text_b_column == options.text_a_column:
         message = f"must differ from {options.flag_name('text_a_column')}."
         raise options.error("text_b_column", message)

@@ -73,7 +73,7 @@ def flags_of_columns(options: RunClassifier) -> dict[str, str]:
     return flags
 
 
-def name_columns(options: RunClassifier, row: Row) -> RunClassifier:
+def with_column_names(options: RunClassifier, row: Row) -> RunClassifier:
     """Replaces numbers of columns by their names in the header, if any.
 
     Other tables, such as those of `predict.py`, may have another order.
