@@ -117,11 +117,6 @@ def read_examples(
             except _UnusableError as reason:
                 skipped.append(f"{place} is skipped: {reason}")
                 continue
-            if answer.is_impossible and answers:
-                doubtful.append(
-                    f"{place}: its answer is not used, because `is_impossible` "
-                    "is true"
-                )
             example = example._replace(answer=answer, qa=None)
         elif example.qas_id in place_of:
             raise InputError(
@@ -131,14 +126,13 @@ def read_examples(
             )
         elif answers is not None:
             example = example._replace(qa={**example.qa, "answers": answers})
-        if not example.question_text.strip():
-            doubtful.append(f"{place}: the question is empty")
+        doubtful += [f"{place}: {p}" for p in _problems(example, answers)]
         place_of[example.qas_id] = place
         examples.append(example)
     total = len(examples) + len(skipped)
     for messages, kind in (
         (skipped, f"of {total} questions are skipped"),
-        (doubtful, "questions are empty or have an unused answer"),
+        (doubtful, "questions are empty, or have an unused or shifted answer"),
     ):
         if messages:
             number, shown = len(messages), bullet_list(messages)
@@ -158,6 +152,25 @@ def _non_empty(answers: Any) -> Any:
 
 def _is_empty(answer: Any) -> bool:
     return question_rows.has_text(answer) and not answer["text"].strip()
+
+
+def _problems(example: SquadExample, answers: Any) -> Iterator[str]:
+    """Yields what is odd about a question with these answers."""
+    if example.answer and answers:
+        first, last, is_impossible = example.answer[1:]
+        if is_impossible:
+            yield "its answer is not used, because `is_impossible` is true"
+        elif (start := answers[0].get("answer_start")) is not None:
+            text = answers[0]["text"]
+            found = example.paragraph.text[start:][: len(text)]
+            if found.split() != text.split():
+                words = " ".join(example.paragraph.words[first : last + 1])
+                yield (
+                    f"its answer is {text!r}, but the words at `answer_start`, "
+                    f"which the model learns, are {words!r}"
+                )
+    if not example.question_text.strip():
+        yield "the question is empty"
 
 
 def find_unanswered(examples: Iterable[SquadExample]) -> SquadExample | None:

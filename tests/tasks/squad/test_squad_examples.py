@@ -167,6 +167,12 @@ def test_empty_answers_are_no_answer(write_squad, caplog, answers, version_2):
     assert [len(e.qa["answers"]) for e in predicted] == [1, 0]
 
 
+def test_malformed_answers_of_impossible_questions_are_not_read(read):
+    paragraph = "a b", ("1", "q", "a", 0)
+    [example] = read(paragraph, answers=[{}], is_impossible=True)
+    assert example.answer.is_impossible
+
+
 def test_one_good_answer_among_empty_ones_is_used(read):
     [example] = read(("a b", ("1", "q", "a", 0)), answers=[EMPTY, GOOD, BLANK])
     assert example.answer == ("a", 0, 0, False)
@@ -182,7 +188,20 @@ def test_contradictions_and_empty_questions_are_warnings(
     assert caplog.text.count("answer is not used, because `is_imp") == 2
     assert "qas[1] (question '2'): the question is empty" in caplog.text
     read(("a", *((str(i), "", "a", 0) for i in range(11))))
-    assert "11 questions are empty or have an unused answer" in caplog.text
+    assert "11 questions are empty, or have an unused or" in caplog.text
+
+
+def test_answers_beside_their_offset_are_warnings(read, caplog):
+    # JavaScript counts both emoji as two characters.
+    context = "\U0001f600\U0001f600 in London today"
+    answers = ("1", "q", "London", 8), ("2", "q", "London", 6)
+    shifted, exact = read((context, *answers))
+    assert (shifted.answer[1:3], exact.answer[1:3]) == ((2, 3), (2, 2))
+    assert (
+        "(question '1'): its answer is 'London', but the words at "
+        "`answer_start`, which the model learns, are 'London today'"
+    ) in caplog.text
+    assert "1 questions are empty, or have" in caplog.text
 
 
 def test_missing_offsets_are_found_if_the_answer_occurs_once(read, caplog):
