@@ -25,7 +25,6 @@ from official_bert.io import files, json_files, progress, tables
 from official_bert.io.rows import label_cell
 from official_bert.options import Predict
 from official_bert.tasks.predict_inputs import Input
-from official_bert.tasks.task import Task
 from official_bert.tasks.text import warn_of_empty_texts
 
 _READ_SIZE = 1 << 20  # Bytes of standard input.
@@ -60,7 +59,8 @@ def run(options: Predict) -> None:
     """
     early_chunks = _read_early(options)
     answerer = load(options)
-    chunks = early_chunks or read_chunks(answerer, options)
+    parser = answerer.task if isinstance(answerer, Predictor) else answerer
+    chunks = early_chunks or read_chunks(parser, options)
     answered = _answer_chunks(answerer, chunks, options)
     write = _to_lines
     if options.writes_csv:
@@ -135,16 +135,16 @@ def _open_output(path: str | None) -> Iterator[Any]:
             yield sys.stdout.buffer
 
 
-def read_chunks(
-    parser: "Task | Answerer", options: Predict
-) -> Iterator[list[Item]]:
+def read_chunks(parser: Any, options: Predict) -> Iterator[list[Item]]:
     """Yields the examples of the input, which `parser` parses, in chunks.
 
-    On standard input, a chunk has only lines that have arrived, so that no line
-    waits for the next. Raises `InputError` if an input is invalid.
+    `parser` is a task or a `MaskedLanguageModel`. On standard input, a chunk
+    has only lines that have arrived, so that no line waits for the next. Raises
+    `InputError` if an input is invalid.
     """
     is_stdin = options.input_file == "-"
-    inputs = None if is_stdin else parser.read_inputs(options)
+    reads_lines = is_stdin or options.is_masked_lm
+    inputs = None if reads_lines else parser.read_inputs(options)
     blocks = _line_blocks(options) if inputs is None else [inputs]
     with progress.bar(
         description="Predicting",
@@ -162,7 +162,7 @@ def read_chunks(
                     bar.update(len(chunk))
 
 
-def _item(parser: Task | Answerer, options: Predict, line: Input) -> Item:
+def _item(parser: Any, options: Predict, line: Input) -> Item:
     if options.writes_csv and not isinstance(line.shown, dict):
         raise InputError(
             f"{line.where}: must be an object, so that {options.output_file} "

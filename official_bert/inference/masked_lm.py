@@ -12,7 +12,6 @@ from official_bert.inference import engines, keras_engine
 from official_bert.inference.engines import Engine
 from official_bert.inputs import text_inputs
 from official_bert.inputs.padding import Unpadded
-from official_bert.options import Predict
 from official_bert.tasks import probabilities
 from official_bert.tasks.predict_inputs import parse_text
 from official_bert.tokenization import Tokenizer
@@ -58,9 +57,6 @@ class MaskedLanguageModel:
         self._engine = engine or keras_engine.make(
             lambda batch: [model(batch).masked_lm_logits]
         )
-
-    def read_inputs(self, options: Predict) -> None:
-        """Every line of an input file is an example; see `Task.read_inputs`."""
 
     def encode(self, given: Any, where: str) -> tuple[str, list[int]]:
         """Returns a text, or the `text` of an object, and its token ids.

@@ -18,13 +18,12 @@ from official_bert.inference import (
 )
 from official_bert.inference.engines import Engine
 from official_bert.io import frames
-from official_bert.options import AnswerOptions, Predict
+from official_bert.options import AnswerOptions
 from official_bert.tasks.calibration import NO_CALIBRATION
 from official_bert.tasks.long_texts import (
     MAX_SHARE_TRUNCATED,
     warn_of_truncation,
 )
-from official_bert.tasks.predict_inputs import Input
 from official_bert.tasks.task import FinetunedModel
 from official_bert.tasks.text import warn_of_empty_texts
 
@@ -226,10 +225,6 @@ class Predictor(engines.EngineUser):
         with contextlib.suppress(InputError):
             return self.parse(row, "row") is not None
         return False
-
-    def read_inputs(self, options: Predict) -> Iterator[Input] | None:
-        """Returns `Task.read_inputs`."""
-        return self.task.read_inputs(options)
 
     def parse(self, given: Any, where: str) -> Any:
         """Returns the example for an item; messages start with `where`."""
