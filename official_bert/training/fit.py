@@ -137,12 +137,14 @@ def _is_finished(
     done = f"{step} of {num_steps}"
     is_last = step >= num_steps
     if is_last:  # Before an evaluation, which would write files.
-        resuming.require_same_steps(run.options, done)
+        resuming.require_same_steps(run.options, f"{done} are done")
     if history.is_due(step):
         history.evaluate(step)
     stops_early = history.stops_early(step)
     if stops_early and not is_last:
-        resuming.require_same_steps(run.options, done)
+        patience = f"--early_stopping={run.options.early_stopping}"
+        reason = f"{patience} ends it at step {step}; larger values continue it"
+        resuming.require_same_steps(run.options, reason)
     if is_last or stops_early:
         logging.info(f"Nothing to train: step {done}.")
     return is_last or stops_early

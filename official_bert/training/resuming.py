@@ -182,15 +182,15 @@ def _require_same_run(
     _require_no_changes(changes, problem)
 
 
-def require_same_steps(options: TrainingOptions, done: str) -> None:
+def require_same_steps(options: TrainingOptions, reason: str) -> None:
     """Raises `InputError` if changed options cannot apply to a finished run.
 
-    `done` is "N of N" steps.
+    `reason` says why it is finished.
     """
     changes = changed_inputs(options, options.names(on_resume="if_steps_left"))
     problem = (
-        f"{options.output_dir}: no step is left to train ({done} are done), so "
-        "these changes would have no effect:"
+        f"{options.output_dir}: no step is left to train ({reason}), so these "
+        "changes would have no effect:"
     )
     _require_no_changes(changes, problem)
 

@@ -225,6 +225,9 @@ def test_early_stopping_ends_training_and_evaluates_the_best(folder, caplog):
     run(folder, "stopped", **flags)
     assert history.read_text() == "".join(lines)
     assert weights(output)["global_step"] == 20
+    message = r"train \(--early_stopping=3 ends it at step 20; larger values"
+    with pytest.raises(InputError, match=message):
+        run(folder, "stopped", **{**flags, "num_train_epochs": 60.0})
 
 
 @pytest.mark.slow
