@@ -174,9 +174,12 @@ def report(summary: Summary, names: Sequence[str], job: Job) -> None:
         raise InputError(
             f"{listed(names)}: must contain text, one sentence per line."
         )
+    # Often by mistake: by default, one blank line does not end a document.
+    is_each_file = options.split_sentences and num_documents == len(names)
+    each_file = " (each file is one)" if is_each_file else ""
     logging.info(
-        f"Read {num_documents} documents, {summary.num_sentences} sentences, "
-        f"{summary.num_tokens} tokens"
+        f"Read {num_documents} documents{each_file}, {summary.num_sentences} "
+        f"sentences, {summary.num_tokens} tokens"
     )
     if summary.share_unknown > MAX_SHARE_UNKNOWN:
         words = _unknown_words(tables.first_lines(names), job.tokenizer)

@@ -225,6 +225,25 @@ def test_unsuitable_documents_are_a_warning_with_advice(
         assert re.search(message, record.getMessage(), re.IGNORECASE)
 
 
+@pytest.mark.parametrize("num_workers", [0, 1])
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (SPLIT, "Read 2 documents (each file is one), 6 sentences"),
+        (LINE, "Read 4 documents, 6 sentences"),
+    ],
+)
+def test_the_log_says_if_each_file_of_prose_is_a_document(
+    make, tmp_path, changes, message, num_workers
+):
+    text = "A. The cat.\n\nThe dog.\n"
+    paths = [tmp_path / "text.txt", tmp_path / "other.txt"]
+    paths[1].write_text(text)
+    names = ",".join(map(str, paths))
+    records = make(text, input_file=names, num_workers=num_workers, **changes)
+    assert any(message in record.getMessage() for record in records)
+
+
 @pytest.mark.parametrize(
     ("document", "message"),
     [
