@@ -28,6 +28,7 @@ from official_bert.tasks.predict_inputs import Input
 from official_bert.tasks.text import warn_of_empty_texts
 
 _READ_SIZE = 1 << 20  # Bytes of standard input.
+_OBJECT = re.compile(r'\s*\{\s*".*\}\s*')
 _MAX_ON_PAGE = 500  # Examples on a page of explanations.
 
 Answerer = Predictor | FillMask | Scorer
@@ -169,21 +170,26 @@ def _item(parser: Any, options: Predict, line: Input) -> Item:
             f"has columns. Received: {quoted(line.shown)}. Write a .jsonl file."
         )
     if line.where.endswith(":1") and options.input_format == "auto":
-        _warn_of_header(line, options)
+        _warn_of_rows(line, options)
     try:
         return parser.parse(line.value, line.where), line.shown
     except InputError as error:
         raise InputError(f"{error}{_advice(options, line.value)}") from error
 
 
-def _warn_of_header(line: Input, options: Predict) -> None:
-    """Warns if a line that is read as a text is the header of a table."""
+def _warn_of_rows(line: Input, options: Predict) -> None:
+    """Warns if a first line that is read as a text is an object or a header."""
+    if options.resolved_format != "text":
+        return
     columns = options.task.get("columns") or {}
     names = columns.get("names") if columns.get("has_header") else None
-    if not names or options.resolved_format != "text":
-        return
     cells = re.split("[,;\t]", line.value.replace('"', ""))
-    if {*names} <= {*map(str.strip, cells)}:
+    if _OBJECT.fullmatch(line.value):
+        logging.warning(
+            f"{line.where} is read as a text, but is a JSON object. For JSON "
+            "lines, add --input_format=jsonl"
+        )
+    elif names and {*names} <= {*map(str.strip, cells)}:
         logging.warning(
             f"{line.where} is read as a text, but has the names of the columns "
             "of the training data. For a table, add --input_format=csv or tsv "

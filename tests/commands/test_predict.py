@@ -107,6 +107,26 @@ def test_table_that_is_read_as_texts_is_a_warning(
     assert ("has the names of the columns" in caplog.text) == is_table
 
 
+@pytest.mark.parametrize("flags", [{}, {"fill_mask": True}])
+@pytest.mark.parametrize(
+    ("line", "changes", "is_object"),
+    [
+        ('{"text": "a [MASK]"}', {}, True),
+        ('{"text": "a [MASK]"}', {"input_format": "jsonl"}, False),
+        ('{"text": "a [MASK]"}', {"input_format": "lines"}, False),
+        ("{a [MASK]}", {}, False),
+    ],
+)
+def test_json_object_that_is_read_as_a_text_is_a_warning(
+    tuned, ask, caplog, flags, line, changes, is_object
+):
+    model = {} if flags else {"model_dir": tuned}
+    [answer] = ask(f"{line}\n".encode(), "-", **flags, **model, **changes)
+    is_parsed = changes == {"input_format": "jsonl"}
+    assert isinstance(answer["input"], dict) == is_parsed
+    assert ("but is a JSON object" in caplog.text) == is_object
+
+
 def test_chunks_before_an_invalid_line_are_answered(tuned, ask, capsys):
     with pytest.raises(InputError, match=r"^a\.jsonl:3"):
         ask(b'"a"\n"b"\n3\n', "a.jsonl", model_dir=tuned, chunk_size=2)
