@@ -145,18 +145,26 @@ def _read(path: str, file_format: str) -> Iterator[Row]:
 
 
 def _read_lines(path: str) -> Iterator[Row]:
-    have_tabs = set[bool]()
+    have_tabs, are_objects = set[bool](), set[bool]()
     for line, text in files.numbered_lines(path, " "):
         if text := text.strip():
             have_tabs.add("\t" in text)
+            are_objects.add(text[0] + text[-1] == "{}")
             yield Row(path, line, {"text": text}, ["text"])
+    start = f"{path}: each line is read as one text, but"
     if have_tabs == {True}:
-        message = (
-            f"{path}: each line is read as one text, but has a tab. If the "
-            "lines are rows of a table, keep only the texts or, for a file "
-            "that may be a table, add a header and the ending .tsv"
+        log_once(
+            logging.WARNING,
+            f"{start} has a tab. If the lines are rows of a table, keep only "
+            "the texts or, for a file that may be a table, add a header and "
+            "the ending .tsv",
         )
-        log_once(logging.WARNING, message)
+    if are_objects == {True}:
+        log_once(
+            logging.WARNING,
+            f"{start} is a JSON object. Extract the texts or, for a file that "
+            "may be a table, use the ending .jsonl",
+        )
 
 
 def _equally_wide(rows: Iterable[Row]) -> Iterator[Row]:

@@ -75,6 +75,14 @@ def test_table_that_is_read_as_lines_is_a_warning(tmp_path, caplog, first):
     assert is_warned == ("keep only the texts" in caplog.text)
 
 
+@pytest.mark.parametrize("first", ['{"text": "a"}', "a"])
+def test_objects_that_are_read_as_lines_are_a_warning(tmp_path, caplog, first):
+    rows = read(tmp_path, f'{first}\n\n{{"text": "b"}}\n', tables.LINES)
+    assert [row.text("text") for row in rows] == [first, '{"text": "b"}']
+    is_warned = "is read as one text, but is a JSON object" in caplog.text
+    assert is_warned == (first != "a")
+
+
 CELLS = [
     ["text", "label"],
     ['He said "no", twice; yes.', "a"],
