@@ -28,7 +28,6 @@ from official_bert.tasks.predict_inputs import Input
 from official_bert.tasks.text import warn_of_empty_texts
 
 _READ_SIZE = 1 << 20  # Bytes of standard input.
-_OBJECT = re.compile(r'\s*\{\s*".*\}\s*')
 _MAX_ON_PAGE = 500  # Examples on a page of explanations.
 
 Answerer = Predictor | FillMask | Scorer
@@ -184,7 +183,7 @@ def _warn_of_rows(line: Input, options: Predict) -> None:
     columns = options.task.get("columns") or {}
     names = columns.get("names") if columns.get("has_header") else None
     cells = re.split("[,;\t]", line.value.replace('"', ""))
-    if _OBJECT.fullmatch(line.value):
+    if json_files.looks_like_object(line.value):
         logging.warning(
             f"{line.where} is read as a text, but is a JSON object. For JSON "
             "lines, add --input_format=jsonl"

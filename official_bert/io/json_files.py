@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import types
 import typing
 from collections.abc import Callable, Iterable
@@ -21,6 +22,8 @@ WRITE_LINES = (
     "Write one JSON object per line; pandas does with "
     'to_json(path, orient="records", lines=True).'
 )
+
+_OBJECT = re.compile(r'\s*\{\s*(".*)?\}\s*')
 
 # Raised for deeply nested lists, very long numbers and lone surrogates.
 _INVALID = (RecursionError, ValueError)
@@ -51,6 +54,11 @@ def parse(text: str, where: str, *, has_unique_keys: bool = False) -> Any:
         ) from error
     except _INVALID as error:
         raise InputError(f"{where}: must be valid JSON. {error}.") from error
+
+
+def looks_like_object(line: str) -> bool:
+    """Whether a line of text seems to be a JSON object."""
+    return _OBJECT.fullmatch(line) is not None
 
 
 def parse_line(text: str, where: str) -> Any:

@@ -149,7 +149,7 @@ def _read_lines(path: str) -> Iterator[Row]:
     for line, text in files.numbered_lines(path, " "):
         if text := text.strip():
             have_tabs.add("\t" in text)
-            are_objects.add(text[0] + text[-1] == "{}")
+            are_objects.add(json_files.looks_like_object(text))
             yield Row(path, line, {"text": text}, ["text"])
     start = f"{path}: each line is read as one text, but"
     if have_tabs == {True}:

@@ -1,7 +1,7 @@
-"""A model as it is stored in any format, with the weights of a TF1 checkpoint.
+"""Stored models: the same for all formats, except for the names of weights.
 
-The `Names` of a format give the name, shape and orientation of each of these
-weights. `Arrays` are loaded; a `Model` is converted to another format.
+The `Names` of a format give the name, shape and orientation of each weight of a
+TF1 checkpoint. `Arrays` are loaded; a `Model` is converted to another format.
 """
 
 import dataclasses
