@@ -3,7 +3,6 @@
 import contextlib
 import io
 import json
-import signal
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -25,11 +24,9 @@ def _content(path: str, package: str) -> Iterator[io.BytesIO]:
     errors.require_package(package, f"{path}:")
     with files.open_binary(path) as file:
         content = io.BytesIO(file.read())
-    # polars installs its own handler, with which Ctrl-C interrupts no waiting.
-    handler = signal.getsignal(signal.SIGINT)
     try:
         with (
-            signals.temporary_handler(handler, signal.SIGINT),
+            signals.interruptible_waits(),  # Importing polars prevents it.
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore")  # Of formats and styles of cells.

@@ -46,7 +46,10 @@ def wait(process: subprocess.Popen[bytes]) -> int:
         stopped_by.append(number)
         process.send_signal(number)
 
-    with signals.temporary_handler(stop, signal.SIGTERM):
+    with (
+        signals.temporary_handler(stop, signal.SIGTERM),
+        signals.interruptible_waits(),
+    ):
         try:
             status = process.wait()
         except KeyboardInterrupt:

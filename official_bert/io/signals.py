@@ -24,3 +24,13 @@ def temporary_handler(
     finally:
         for number, earlier_handler in earlier.items():
             signal.signal(number, earlier_handler)
+
+
+def interruptible_waits() -> contextlib.AbstractContextManager[None]:
+    """Lets Ctrl-C interrupt waiting inside the context, and after it.
+
+    Packages such as polars install a handler in C that resumes the wait. Python
+    calls the same function as before.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    return temporary_handler(handler, signal.SIGINT)

@@ -24,6 +24,8 @@ signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 @pytest.mark.parametrize("code", [SLOW, SAVING])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signal_stops_the_process_and_is_raised_when_it_has_ended(code, number):
+    import polars  # noqa: F401  It changes the handler of SIGINT.
+
     before = signal.getsignal(signal.SIGTERM)
     with processes.start("-c", code, stdout=subprocess.PIPE) as process:
         process.stdout.read(1)  # Now its signal handlers are set.
