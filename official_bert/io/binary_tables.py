@@ -26,7 +26,7 @@ def _content(path: str, package: str) -> Iterator[io.BytesIO]:
         content = io.BytesIO(file.read())
     try:
         with (
-            signals.interruptible_waits(),  # Importing polars prevents it.
+            signals.interruptible_waits(),  # polars changes the handler.
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore")  # Of formats and styles of cells.

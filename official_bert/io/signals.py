@@ -27,10 +27,10 @@ def temporary_handler(
 
 
 def interruptible_waits() -> contextlib.AbstractContextManager[None]:
-    """Lets Ctrl-C interrupt waiting inside the context, and after it.
+    """Lets Ctrl-C interrupt a wait inside the context, and after it.
 
-    Packages such as polars install a handler in C that resumes the wait. Python
-    calls the same function as before.
+    Packages such as polars install a C handler, after which the operating
+    system resumes an interrupted wait. The Python handler stays the same.
     """
     handler = signal.getsignal(signal.SIGINT)
     return temporary_handler(handler, signal.SIGINT)
