@@ -8,6 +8,7 @@ import pytest
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
+from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.sources import weight_names
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
@@ -140,6 +141,22 @@ def test_vocabulary_much_smaller_than_the_model_is_a_warning(caplog):
 def count_weights(config, prefixes):
     shapes = weight_names.shapes(config)
     return sum(math.prod(shapes[n]) for n in shapes if n.startswith(prefixes))
+
+
+@pytest.mark.parametrize("num_layers", [1, 12])
+def test_names_and_shapes_are_those_of_the_model(num_layers):
+    config = BertConfig(
+        vocab_size=9,
+        hidden_size=4,
+        num_attention_heads=2,
+        num_hidden_layers=num_layers,
+        intermediate_size=6,
+    )
+    weights = PretrainingModel(config).trainable_variables
+    shapes = weight_names.shapes(config)
+    of_model = {weight.path: tuple(weight.shape) for weight in weights}
+    assert of_model == {name: shapes[name] for name in of_model}
+    assert not [n for n in shapes.keys() - of_model if n.startswith("bert/")]
 
 
 @pytest.mark.parametrize("record", ORIGINAL["parameters"].values())

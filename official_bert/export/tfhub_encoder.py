@@ -117,9 +117,9 @@ def _make_module(model: PretrainingModel, has_masked_lm: bool) -> Any:
     return module
 
 
-def _random_bits(site: int, shape: Any) -> Any:
+def _random_bits(site: int, x: Any) -> Any:
     """Returns bits for dropout that differ at every call and site."""
-    bits = tf.random.uniform(shape, maxval=2**16, dtype=tf.int32)
+    bits = tf.random.uniform(tf.shape(x), maxval=2**16, dtype=tf.int32)
     return tf.cast(bits, tf.uint16)
 
 

@@ -84,7 +84,7 @@ class SelfAttention(layers.ConfiguredLayer):
         probabilities = ops.softmax(scores)  # [B, A, F, T]
         attended = layers.matmul(self, self.dropout(probabilities), value)
         attended = ops.transpose(attended, (0, 2, 1, 3))
-        batch, length, *_ = ops.shape(attended)
+        batch, length, *_ = layers.shape_of(attended)
         size = self.config.hidden_size
         attended = ops.reshape(attended, (batch, length, size))
         if len(from_tensor.shape) == 2:
@@ -95,7 +95,7 @@ class SelfAttention(layers.ConfiguredLayer):
         """Reshapes [B, S, H] or, unpadded, [N, H] to [B, A, S, D]."""
         if len(x.shape) == 2:
             x = unpadding.restore(x)
-        batch, length, _ = ops.shape(x)
+        batch, length, _ = layers.shape_of(x)
         heads = (self.config.num_attention_heads, self.head_size)
         x = ops.reshape(x, (batch, length, *heads))
         return ops.transpose(x, (0, 2, 1, 3))

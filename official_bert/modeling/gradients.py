@@ -24,20 +24,23 @@ def gelu(x: Any) -> Any:
     return ops.gelu(x, approximate=True)
 
 
-def compiled_gelu(x: Any, compile_function: Callable[..., Any]) -> Any:
-    """Returns `gelu(x)`, with value and gradient each compiled.
+def compiled(
+    activation: Callable[[Any], Any], compile_function: Callable[..., Any]
+) -> Callable[[Any], Any]:
+    """Returns an activation; each gelu with value and gradient compiled.
 
     Separate operations would read and write the largest array of a Transformer
     layer twenty times.
     """
-    value = compile_function(gelu)
-    gradient = compile_function(_gelu_gradient)
+    if activation not in _COMPILED:
+        return activation
+    value, gradient = map(compile_function, _COMPILED[activation])
 
     @ops.custom_gradient
-    def compiled(x: Any) -> Any:
+    def run(x: Any) -> Any:
         return value(x), lambda upstream: gradient(x, upstream)
 
-    return compiled(x)
+    return run
 
 
 def _gelu_gradient(x: Any, upstream: Any) -> Any:
@@ -56,6 +59,36 @@ def _gelu_gradient(x: Any, upstream: Any) -> Any:
     inner = scale * (1.0 + 0.134145 * square)
     slope = 0.5 * (1.0 + t + x * (1.0 - ops.square(t)) * inner)
     return ops.cast(upstream * slope, dtype)
+
+
+def _exact_gelu(x: Any) -> Any:
+    # Keras' form, with erfc, takes a third longer when it is compiled.
+    wide = ops.cast(x, "float32")
+    return ops.cast(wide * _normal_distribution(wide), x.dtype)
+
+
+def _exact_gelu_gradient(x: Any, upstream: Any) -> Any:
+    r"""Returns the gradient of the exact gelu.
+
+    With the distribution function F of the normal distribution::
+
+        dL/dx = dL/dgelu (F(x) + x exp(-x^2 / 2) / sqrt(2 pi))
+    """
+    wide, upstream = ops.cast(x, "float32"), ops.cast(upstream, "float32")
+    density = ops.exp(-0.5 * ops.square(wide)) / math.sqrt(2.0 * math.pi)
+    slope = _normal_distribution(wide) + wide * density
+    return ops.cast(upstream * slope, x.dtype)
+
+
+def _normal_distribution(x: Any) -> Any:
+    return 0.5 * (1.0 + ops.erf(x * math.sqrt(0.5)))
+
+
+# {activation: (value, gradient)}, to be compiled.
+_COMPILED = {
+    gelu: (gelu, _gelu_gradient),
+    keras.activations.gelu: (_exact_gelu, _exact_gelu_gradient),
+}
 
 
 def add_bias(x: Any, bias: Any) -> Any:

@@ -32,8 +32,8 @@ class StepContext:
     `training=True`, as under `model.fit`, Keras' random state draws the masks.
 
     Attributes:
-        random_bits: (layer number, shape) -> uniform uint16 Tensor, which
-            should differ between layers, steps and replicas.
+        random_bits: (layer number, x) -> uniform uint16 Tensor in the shape of
+            x, which should differ between layers, steps and replicas.
         compile_function: Compiles a function of Tensors; used for gelu.
         recompute: Wraps a Transformer layer, a function of Tensors, so that its
             activations are recomputed in the backward pass, not stored.
@@ -49,9 +49,9 @@ class StepContext:
     def with_other_masks(self) -> "StepContext":
         """Returns the context of a second part of the batch."""
 
-        def random_bits(layer: int, shape: Any) -> Any:
+        def random_bits(layer: int, x: Any) -> Any:
             # Numbers are hashes, so this is not the number of another layer.
-            return self.random_bits(layer ^ 1, shape)
+            return self.random_bits(layer ^ 1, x)
 
         return dataclasses.replace(self, random_bits=random_bits)
 
@@ -114,6 +114,15 @@ class Bfloat16Matmul(keras.dtype_policies.DTypePolicy):
         super().__init__(name)
 
 
+def shape_of(x: Any) -> tuple[Any, ...]:
+    """Returns the shape of `x` for `ops.reshape`: -1 for one unknown size.
+
+    The shape of a Tensor, which takes many operations, is not read then.
+    """
+    shape = tuple(-1 if size is None else size for size in x.shape)
+    return shape if shape.count(-1) < 2 else ops.shape(x)
+
+
 def matmul_dtype(layer: keras.layers.Layer) -> str:
     """Returns the dtype in which a layer multiplies matrices."""
     if isinstance(layer.dtype_policy, Bfloat16Matmul):
@@ -142,14 +151,13 @@ class Dense(keras.layers.Dense):
 
     def call(self, x: Any, training: Training = False) -> Any:
         """Maps [..., H] to [..., units]."""
-        *outer, width = ops.shape(x)
+        *outer, width = shape_of(x)
         rows = matmul(self, ops.reshape(x, (-1, width)), self.kernel)
         rows = gradients.add_bias(rows, self.bias)
-        compile_function = getattr(training, "compile_function", None)
-        if self.activation is gradients.gelu and compile_function:
-            rows = gradients.compiled_gelu(rows, compile_function)
-        else:
-            rows = self.activation(rows)
+        activation = self.activation
+        if compile_function := getattr(training, "compile_function", None):
+            activation = gradients.compiled(activation, compile_function)
+        rows = activation(rows)
         return ops.reshape(rows, (*outer, self.units))
 
 
@@ -210,7 +218,7 @@ class Dropout(keras.layers.Layer):
         if not isinstance(training, StepContext):
             return keras.random.dropout(x, self.rate)
         number = zlib.crc32(self.path.encode()) >> 1
-        bits = training.random_bits(number, ops.shape(x))
+        bits = training.random_bits(number, x)
         threshold = ops.convert_to_tensor(round(self.rate * 65536), "uint16")
         # A product is faster than `where`, forward and backward.
         is_kept = ops.cast(ops.greater_equal(bits, threshold), x.dtype)

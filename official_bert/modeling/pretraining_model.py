@@ -39,7 +39,7 @@ class MaskedLM(layers.ConfiguredLayer):
         )
 
     def call(self, x: Any, word_embeddings: Any) -> Any:
-        *outer, hidden_size = ops.shape(x)
+        *outer, hidden_size = layers.shape_of(x)
         x = self.layer_norm(self.dense(x))
         dtype = layers.matmul_dtype(self)
         logits = gradients.vocabulary_logits(

@@ -1,5 +1,6 @@
 """Names and shapes of the weights in TF1 checkpoints, heads included."""
 
+import dataclasses
 import functools
 import json
 import re
@@ -35,9 +36,16 @@ def shapes(config: BertConfig, num_classes: int = 2) -> Mapping[str, Shape]:
 @functools.lru_cache(maxsize=8)
 def _pretraining_shapes(config_json: str) -> Mapping[str, Shape]:
     config = BertConfig.from_dict(json.loads(config_json))
+    num_layers = config.num_hidden_layers
+    config = dataclasses.replace(config, num_hidden_layers=1)
     with tf.Graph().as_default():  # In a graph, variables hold no values.
         model = PretrainingModel(config)
-    return {w.path: tuple(w.shape) for w in model.trainable_variables}
+    shapes = {w.path: tuple(w.shape) for w in model.trainable_variables}
+    return {
+        name.replace("/layer_0/", f"/layer_{layer}/"): shape
+        for name, shape in shapes.items()
+        for layer in range(num_layers if "/layer_0/" in name else 1)
+    }
 
 
 def names_of_model(names: Iterable[str], head: HeadKind) -> list[str]:

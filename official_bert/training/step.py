@@ -239,9 +239,12 @@ def step_seed(seed: int, step: Any, replica_id: Any) -> Any:
     return mixed
 
 
-def random_bits(seed: Any, site: int, shape: Any) -> Any:
-    """Returns uint16 random bits for an int32 [2] seed and a layer's number."""
-    size = tf.reduce_prod(shape)
+def random_bits(seed: Any, site: int, x: Any) -> Any:
+    """Returns uint16 random bits in the shape of `x`.
+
+    They depend on an int32 [2] seed and a layer's number.
+    """
+    size = tf.size(x)
     # The generator draws 32-bit words, each of which gives two values.
     words = tf.random.stateless_uniform(
         [(size + 1) // 2],
@@ -251,7 +254,7 @@ def random_bits(seed: Any, site: int, shape: Any) -> Any:
         dtype=tf.uint32,
     )
     bits = tf.reshape(tf.bitcast(words, tf.uint16), [-1])
-    return tf.reshape(bits[:size], shape)
+    return tf.reshape(bits[:size], tf.shape(x))
 
 
 def recompute_in_backward(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -47,9 +47,9 @@ def test_batch_without_padding_keeps_all_positions():
     np.testing.assert_array_equal(kept.positions, np.arange(150))
 
 
-def keep_all(layer, shape):
+def keep_all(layer, x):
     """Returns random bits with which dropout keeps everything."""
-    return tf.fill(shape, tf.constant(65535, tf.uint16))
+    return tf.fill(tf.shape(x), tf.constant(65535, tf.uint16))
 
 
 @pytest.mark.slow

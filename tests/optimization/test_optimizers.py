@@ -176,9 +176,12 @@ def test_optimizer_equals_its_formula_for_gradients_of_any_scale(
         np.testing.assert_allclose(weight.numpy(), w, rtol=2e-5, atol=2e-6)
 
 
+@pytest.mark.parametrize("min_size", [1, 1000])
 @pytest.mark.parametrize("name", ["none", "mirrored"])
-def test_large_weights_of_one_shape_have_their_own_moments(monkeypatch, name):
-    monkeypatch.setattr(adam, "_MIN_SIZE_FOR_XLA", 1)
+def test_weights_of_one_shape_have_their_own_moments(
+    monkeypatch, name, min_size
+):
+    monkeypatch.setattr(adam, "_MIN_SIZE_FOR_XLA", min_size)
     strategy = distribution.get_strategy(name)
     with strategy.scope():
         weights = [variable(path, [0.0, 0.0]) for path in "ab"]
@@ -192,6 +195,21 @@ def test_large_weights_of_one_shape_have_their_own_moments(monkeypatch, name):
         m, v = (optimizer.slots[f"{path}/adam_{x}"].numpy() for x in "mv")
         np.testing.assert_allclose(m, np.multiply(0.1, gradient), rtol=1e-6)
         np.testing.assert_allclose(v, 0.001 * np.square(gradient), rtol=1e-4)
+
+
+def test_update_is_traced_once_for_weights_of_one_shape(monkeypatch):
+    traced = []
+    direction = AdamWeightDecay._direction
+    monkeypatch.setattr(
+        AdamWeightDecay,
+        "_direction",
+        lambda *arguments: traced.append(1) or direction(*arguments),
+    )
+    weights = [variable(path, [0.0, 0.0]) for path in "abc"]
+    optimizer = AdamWeightDecay(weights, DECAY)
+    gradients = [tf.constant([1.0, 2.0])] * 3
+    tf.function(optimizer.apply, autograph=False)(gradients)
+    assert len(traced) == 1
 
 
 def test_lamb_updates_a_weight_of_zeros_with_a_ratio_of_1():

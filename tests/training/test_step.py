@@ -196,9 +196,9 @@ def test_steps_and_seeds_have_different_dropout_masks(batch):
 def test_layers_have_different_dropout_masks(batch):
     sites = []
 
-    def bits(site, shape):
+    def bits(site, x):
         sites.append(site)
-        return random_bits(tf.constant([1, 2]), site, shape)
+        return random_bits(tf.constant([1, 2]), site, x)
 
     make_model(TWO_LAYERS)(batch, training=StepContext(bits))
     # The embeddings, and in each layer the probabilities and two outputs.
