@@ -1,5 +1,6 @@
 """Pads sequences of different lengths to batches of one length."""
 
+import bisect
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -34,7 +35,8 @@ def padded_length(length: int, max_seq_length: int, pad_to: str) -> int:
     """Returns the smallest bucket that fits, or `max_seq_length` for "max"."""
     if pad_to == "max":
         return max_seq_length
-    return min(size for size in buckets(max_seq_length) if size >= length)
+    sizes = buckets(max_seq_length)
+    return sizes[bisect.bisect_left(sizes, length)]
 
 
 def row_length(row: Unpadded) -> int:

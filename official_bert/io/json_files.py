@@ -216,8 +216,8 @@ def to_text(value: Any, *, sort_keys: bool = False) -> str:
 
 def to_lines(values: Iterable[Any]) -> str:
     """Returns JSON lines with unescaped letters."""
-    lines = (json.dumps(value, ensure_ascii=False) for value in values)
-    return "".join(f"{line}\n" for line in lines)
+    encode = json.JSONEncoder(ensure_ascii=False).encode
+    return "".join(f"{encode(value)}\n" for value in values)
 
 
 def write(path: str, value: Any, *, sort_keys: bool = False) -> None:

@@ -115,7 +115,8 @@ def open_arrays(directory: str, config: BertConfig | None = None) -> Arrays:
             )
         if dtype == "BF16":
             import ml_dtypes  # noqa: F401 - Registers bfloat16 with NumPy.
-        return np.asarray(file.get_tensor(stored)).astype(np.float32)
+        array = np.asarray(file.get_tensor(stored))
+        return array.astype(np.float32, copy=False)
 
     shapes = {
         name: tuple(file.get_slice(stored).get_shape())
