@@ -72,7 +72,9 @@ def export(
     if options.export_openvino:
         path = _new_version(options.serving_dir)
         gap = engine_models.write_finetuned(finetuned, path, quantization)
-        logging.info(f"Exported {path}. Logits differ by at most {gap:.2g}")
+        logging.info(
+            f"Exported {path}. In float32, logits differ by at most {gap:.2g}"
+        )
         return path
     served = make_signatures(finetuned, options.export_text)
     logging.info("Exporting a model for serving; this takes a while")

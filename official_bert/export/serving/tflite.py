@@ -31,7 +31,9 @@ def convert(
     """
     content = _convert(signatures, module)
     difference = largest_difference(signatures, content)
-    logging.info(f"Logits of model.tflite differ by at most {difference:.2g}")
+    logging.info(
+        f"In float32, logits of model.tflite differ by at most {difference:.2g}"
+    )
     if quantization is None:
         return content
     quantized = _convert(signatures, module, quantization.kind)
