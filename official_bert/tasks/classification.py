@@ -195,8 +195,9 @@ class ClassificationTask(TextTask):
         thresholds = self.all_thresholds(given)
         if thresholds.keys() != {*self.labels}:
             message = (
-                "must name labels of the model or, if each text has one label, "
-                f"one of two. The labels are {listed(self.labels)}."
+                "must name labels of a multi-label model, or one of the two "
+                "labels of another classifier, such as spam=0.2. The labels "
+                f"are {listed(self.labels)}."
             )
             raise options.error("threshold", message)
         return self.with_calibration(

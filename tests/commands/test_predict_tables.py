@@ -130,7 +130,7 @@ def test_output_is_sorted_by_the_distance_to_the_nearest_threshold(
     ("task_type", "threshold", "message"),
     [
         ("classification", "0.3", "=0.3 must name labels .* no, yes"),
-        ("classification", "no=0.3,yes=0.3", "must name labels .* one of two"),
+        ("classification", "no=0.3,yes=0.3", "must name labels .* of the two"),
         ("classification", "maybe=0.3", "must name labels .* no, yes"),
         ("multilabel", "maybe=0.3", "must name labels .* no, yes"),
         ("regression", "0.3", "is not supported by a model for regression"),
