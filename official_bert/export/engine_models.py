@@ -236,9 +236,20 @@ def _write_onnx(function: Any, directory: str) -> None:
             input_names=[*inputs],
             output_names=[*outputs],
             tensors_to_rename=inputs | outputs,
+            custom_op_handlers={"Erfc": (_convert_erfc, [])},
         ).make_model("BERT")
     with files.writing(os.path.join(directory, file_names.ONNX)) as file:
         file.write(network.SerializeToString())
+
+
+def _convert_erfc(graph: Any, node: Any, name: str, _: Any) -> None:
+    """Converts Erfc, of TensorFlow's exact gelu, to 1 - Erf: ONNX lacks it."""
+    node.type = "Erf"
+    one = graph.make_const(f"{name}/one", np.array(1, np.float32))
+    [output] = node.output
+    graph.insert_new_node_on_output(
+        "Sub", output, f"{name}/sub", [*one.output, output]
+    )
 
 
 def make_onnx_engine(directory: str, outputs: Sequence[str]) -> Engine:

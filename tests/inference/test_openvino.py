@@ -74,11 +74,14 @@ MASKED = ["it [MASK] red [MASK] ?", "[MASK]", "good [MASK] is"]
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """Run directories of fine-tuned models, and of the model `pretrained`."""
+    """Run directories of fine-tuned models, and of `pretrained`.
+
+    This one has the exact gelu, as most models of transformers.
+    """
     folder = tmp_path_factory.mktemp("runs")
     for name, (task, _) in CASES.items():
         tiny.save_finetuned(folder / name, task)
-    config = {**tiny.SMALL, "num_hidden_layers": 2}
+    config = {**tiny.SMALL, "num_hidden_layers": 2, "hidden_act": "gelu_erf"}
     tiny.save_pretrained(folder / "pretrained", config, 5)
     for run in folder.iterdir():
         (run / "train_options.json").write_text("{}")
