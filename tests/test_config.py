@@ -154,9 +154,8 @@ def test_names_and_shapes_are_those_of_the_model(num_layers):
     )
     weights = PretrainingModel(config).trainable_variables
     shapes = weight_names.shapes(config)
-    of_model = {weight.path: tuple(weight.shape) for weight in weights}
-    assert of_model == {name: shapes[name] for name in of_model}
-    assert not [n for n in shapes.keys() - of_model if n.startswith("bert/")]
+    of_model = [(weight.path, tuple(weight.shape)) for weight in weights]
+    assert [*shapes.items()][: len(of_model)] == of_model
 
 
 @pytest.mark.parametrize("record", ORIGINAL["parameters"].values())

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -40,12 +41,16 @@ def _pretraining_shapes(config_json: str) -> Mapping[str, Shape]:
     config = dataclasses.replace(config, num_hidden_layers=1)
     with tf.Graph().as_default():  # In a graph, variables hold no values.
         model = PretrainingModel(config)
-    shapes = {w.path: tuple(w.shape) for w in model.trainable_variables}
-    return {
-        name.replace("/layer_0/", f"/layer_{layer}/"): shape
-        for name, shape in shapes.items()
-        for layer in range(num_layers if "/layer_0/" in name else 1)
-    }
+    shapes: dict[str, Shape] = {}
+    for is_layer, group in itertools.groupby(
+        model.trainable_variables, lambda weight: "/layer_0/" in weight.path
+    ):
+        weights = [*group]
+        for layer in range(num_layers if is_layer else 1):
+            for weight in weights:
+                name = weight.path.replace("/layer_0/", f"/layer_{layer}/")
+                shapes[name] = tuple(weight.shape)
+    return shapes
 
 
 def names_of_model(names: Iterable[str], head: HeadKind) -> list[str]:
