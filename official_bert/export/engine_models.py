@@ -243,7 +243,10 @@ def _write_onnx(function: Any, directory: str) -> None:
 
 
 def _convert_erfc(graph: Any, node: Any, name: str, _: Any) -> None:
-    """Converts Erfc, of TensorFlow's exact gelu, to 1 - Erf: ONNX lacks it."""
+    """Converts Erfc to 1 - Erf, because ONNX has no Erfc.
+
+    TensorFlow's exact gelu uses it.
+    """
     node.type = "Erf"
     one = graph.make_const(f"{name}/one", np.array(1, np.float32))
     [output] = node.output

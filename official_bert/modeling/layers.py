@@ -117,7 +117,7 @@ class Bfloat16Matmul(keras.dtype_policies.DTypePolicy):
 def shape_of(x: Any) -> tuple[Any, ...]:
     """Returns the shape of `x` for `ops.reshape`: -1 for one unknown size.
 
-    The shape of a Tensor, which takes many operations, is not read then.
+    Two unknown sizes are read from `x`, which adds many operations to a graph.
     """
     shape = tuple(-1 if size is None else size for size in x.shape)
     return shape if shape.count(-1) < 2 else ops.shape(x)

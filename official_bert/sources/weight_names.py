@@ -37,6 +37,8 @@ def shapes(config: BertConfig, num_classes: int = 2) -> Mapping[str, Shape]:
 @functools.lru_cache(maxsize=8)
 def _pretraining_shapes(config_json: str) -> Mapping[str, Shape]:
     config = BertConfig.from_dict(json.loads(config_json))
+    # One layer has the names and shapes of all. Building those of BERT-Base
+    # takes a second.
     num_layers = config.num_hidden_layers
     config = dataclasses.replace(config, num_hidden_layers=1)
     with tf.Graph().as_default():  # In a graph, variables hold no values.

@@ -76,7 +76,7 @@ MASKED = ["it [MASK] red [MASK] ?", "[MASK]", "good [MASK] is"]
 def runs(tmp_path_factory):
     """Run directories of fine-tuned models, and of `pretrained`.
 
-    This one has the exact gelu, as most models of transformers.
+    `pretrained` has the exact gelu, like most models of transformers.
     """
     folder = tmp_path_factory.mktemp("runs")
     for name, (task, _) in CASES.items():
