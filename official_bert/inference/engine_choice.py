@@ -170,7 +170,7 @@ def _openvino(
         precision = choice.precision.replace("auto", "float32")
         logging.info(f"Engine: OpenVINO, {precision}: {directory}")
         return OpenVinoEngine(
-            directory, outputs, choice.precision, choice.copies_weights
+            directory, outputs, choice.precision, choice.is_batch_job
         )
     if choice.precision == "bfloat16":
         raise InputError(

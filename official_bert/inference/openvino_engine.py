@@ -49,7 +49,7 @@ def _has_bfloat16(core: Any) -> bool:
 class OpenVinoEngine:
     """Computes outputs of a converted model; an `engines.Engine`.
 
-    Several threads may call it at the same time; each call uses all cores.
+    Several threads may call it at the same time.
 
     Args:
         directory: A directory that `export.engine_models` wrote.
@@ -57,7 +57,11 @@ class OpenVinoEngine:
         precision: "auto", "float32" or "bfloat16": the precision of
             computation. Outputs are float32. "auto" is float32, and so is
             "bfloat16", with a warning, on processors without bfloat16.
-        copies_weights: See `EngineOptions`.
+        is_batch_job: Whether a command that ends soon answers many texts. Two
+            calls then run at the same time, each on half of the cores, which
+            takes less time than one after the other on all cores. The weights
+            are not copied to memory, which takes 0.2 seconds for BERT-Base; if
+            their file is overwritten, the answers change.
 
     Raises:
         InputError: The model is damaged, or lacks an output.
@@ -68,13 +72,13 @@ class OpenVinoEngine:
         directory: str,
         outputs: Sequence[str],
         precision: str = "auto",
-        copies_weights: bool = False,
+        is_batch_job: bool = False,
     ) -> None:
         self.directory = directory
         openvino = import_openvino()
         path = os.path.join(directory, file_names.OPENVINO)
         core = openvino.Core()
-        core.set_property({"ENABLE_MMAP": not copies_weights})
+        core.set_property({"ENABLE_MMAP": is_batch_job})
         try:
             model = core.read_model(path)
             by_name = {output.any_name: output for output in model.outputs}
@@ -101,6 +105,7 @@ class OpenVinoEngine:
                 {
                     "INFERENCE_PRECISION_HINT": _PRECISIONS[precision],
                     "PERFORMANCE_HINT": "LATENCY",
+                    **({"NUM_STREAMS": 2} if is_batch_job else {}),
                 },
             )
         except RuntimeError as error:

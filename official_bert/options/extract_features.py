@@ -23,7 +23,7 @@ class ExtractFeatures(CasedModel, EngineOptions, heading="Data"):
     """Options of `extract_features.py`."""
 
     _has_default_model = True
-    copies_weights = False
+    is_batch_job = True
 
     input_file: str = checks.file_option(
         "A text, or two texts separated by ` ||| `, on each line."

@@ -239,10 +239,9 @@ class EngineOptions(
 ):
     """The flags `--engine` and `--precision`."""
 
-    # Whether the weights of OpenVINO models are copied to memory. Otherwise, if
-    # the file is overwritten, the answers of a loaded model change. Commands
-    # that end soon skip the copy, which takes 0.2 seconds for BERT-Base.
-    copies_weights = True
+    # Whether a command that answers the lines of a file loads the model; see
+    # `OpenVinoEngine`.
+    is_batch_job = False
 
     engine: str = flags.choice(
         "openvino: run a model that was exported for OpenVINO, or convert a "

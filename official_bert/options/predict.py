@@ -17,7 +17,7 @@ EXPLANATIONS = ("integrated_gradients", "occlusion")
 class Predict(AnswerOptions, heading="Model"):
     """Options of `predict.py`."""
 
-    copies_weights = False
+    is_batch_job = True
 
     input_file: str = checks.file_option(
         "Lines of text, JSON lines or a table. -: standard input.",
@@ -49,7 +49,7 @@ class Predict(AnswerOptions, heading="Model"):
         tasks="text choice",
     )
     chunk_size: int = flags.positive(
-        "Examples that are read, sorted by length and predicted together.", 256
+        "Examples that are read, sorted by length and predicted together.", 1024
     )
     fill_mask: bool = flags.switch(
         "Predict each [MASK], with a pre-trained model: a run directory, or "

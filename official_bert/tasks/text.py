@@ -220,7 +220,10 @@ class TextTask(task.Task):
     ) -> list[Any]:
         """Returns probabilities [C]; in regression, the number [1]."""
         pool = np.max if self.long_documents.pooling == "max" else np.mean
-        pooled = [pool(rows, axis=0) for rows in features.by_example(logits)]
+        groups = features.by_example(logits)
+        pooled = [
+            pool(rows, axis=0) if len(rows) > 1 else rows[0] for rows in groups
+        ]
         return list(self.activate(np.stack(pooled))) if pooled else []
 
     def outputs(

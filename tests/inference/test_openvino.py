@@ -365,7 +365,8 @@ FIRST_CALLS = """
 import sys, threading
 import numpy as np
 from official_bert.inference.openvino_engine import OpenVinoEngine
-engine = OpenVinoEngine(sys.argv[1], ["logits"])
+is_batch_job = sys.argv[2] == "True"
+engine = OpenVinoEngine(sys.argv[1], ["logits"], is_batch_job=is_batch_job)
 ones = np.ones((2, 8), np.int32)
 batch = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), ones)
 barrier, outputs = threading.Barrier(4), []
@@ -384,6 +385,6 @@ assert outputs == outputs[:1] * 4
 
 def test_threads_may_make_their_first_calls_at_the_same_time(exports):
     """Without a lock, a quarter of such processes wait forever."""
-    for _ in range(6):
-        directory = str(exports / "classification")
-        run_python("-c", FIRST_CALLS, directory, timeout=60)
+    for is_batch_job in [False, True] * 3:
+        arguments = (str(exports / "classification"), str(is_batch_job))
+        run_python("-c", FIRST_CALLS, *arguments, timeout=60)
