@@ -257,8 +257,8 @@ def read_lines(
         if needs_newline and "\r" in line.strip() and not line.endswith("\n"):
             raise InputError(
                 f"{path}:1: a newline must end each line. Received: only "
-                "carriage returns, as in files of old Macs. Save the file as "
-                r"CSV UTF-8, or convert it: `tr '\r' '\n' < FILE > NEW`."
+                "carriage returns, as in files of old Macs. Save a table as "
+                r"CSV UTF-8, or convert the file: `tr '\r' '\n' < FILE > NEW`."
             )
         needs_newline = False
         text = line.rstrip("\r\n").replace("\r", carriage_return or "")

@@ -82,7 +82,7 @@ class OwnLabels(OwnData):
             return names
         if len(names) != 1:
             must = f"have exactly one label{_FOR_SEVERAL}"
-            raise row.error(column, must, names)
+            raise row.error(column, must, [*names])
         return names[0]
 
     def _labels_in_vector(self, row: Row) -> tuple[str, ...] | None:
