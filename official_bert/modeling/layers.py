@@ -211,12 +211,15 @@ class Dropout(keras.layers.Layer):
     def __init__(self, rate: float | None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.rate = rate
+        # The global generator of Keras would be created in the first step of
+        # `fit`, which MirroredStrategy does not allow.
+        self.seed_generator = keras.random.SeedGenerator() if rate else None
 
     def call(self, x: Any, training: Training = False) -> Any:
         if not training or not self.rate:
             return x
         if not isinstance(training, StepContext):
-            return keras.random.dropout(x, self.rate)
+            return keras.random.dropout(x, self.rate, seed=self.seed_generator)
         number = zlib.crc32(self.path.encode()) >> 1
         bits = training.random_bits(number, x)
         threshold = ops.convert_to_tensor(round(self.rate * 65536), "uint16")
