@@ -143,6 +143,8 @@ def _value(flag: str, value: Any, folder: str) -> Any:
             return ",".join(map(str, value))
     if flag not in _TABLES and frames.is_frame(value):
         raise InputError(f"--{flag} must not be a data frame.")
+    if flag not in _TABLES and isinstance(value, float):
+        return float(value)  # NaN is not an omitted value.
     if flag not in _TABLES or isinstance(value, str):
         return frames.plain(value)
     path = os.path.join(folder, f"{flag}.jsonl")

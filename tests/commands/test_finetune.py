@@ -200,6 +200,8 @@ def test_ctrl_c_is_a_keyboard_interrupt(folder, monkeypatch):
         ({"train_file": "a.csv"}, "--train_file is given twice"),
         ({"num_train_epochs": "3"}, "=3 must be a number, not str"),
         ({"label": "star"}, "--label_column.*Did you mean 'stars'?"),
+        ({"learning_rate": np.float64("nan")}, "=nan must be finite"),
+        ({"label": float("nan")}, "^--label_column=nan must be text"),
         ({"label": 7}, "must have a column '7'"),
         ({"label": [0, 1]}, "must have a column '0'"),
         ({"data": UNLABELED}, "^train_file.jsonl:61: .*'stars' must not be em"),
