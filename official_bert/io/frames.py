@@ -118,6 +118,8 @@ def with_columns(frame: Any, columns: Mapping[str, list[Any]]) -> Any:
     Values beyond the rows of the frame only determine the type of a column.
     """
     size = len(frame)
+    added = type(frame)(columns)[:size]
     if hasattr(frame, "hstack"):
-        return frame.hstack(type(frame)(columns)[:size])
-    return frame.assign(**{name: x[:size] for name, x in columns.items()})
+        return frame.hstack(added)
+    # Without the index, which differs; an empty list would have no type.
+    return frame.assign(**{name: added[name].array for name in columns})

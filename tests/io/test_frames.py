@@ -27,6 +27,9 @@ def test_rows_of_a_frame_are_dicts_of_python_values(kind):
     assert frames.rows_of(more, "df")[1]["label"] == "y"
     assert [*more.columns] == ["text", "stars", "day", "label", "p"]
     assert [*frame.columns] == ["text", "stars", "day"]
+    # Other values only determine the types of the columns.
+    fewer = frames.with_columns(frame, {"label": ["x", "y", "z"]})
+    assert [*fewer["label"]] == ["x", "y"]
     assert frames.is_column(frame["text"])
     assert not any(map(frames.is_column, (frame, ["a"], np.array(["a"]))))
 
