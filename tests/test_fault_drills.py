@@ -2,15 +2,18 @@
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from support import hosts
+from support import command_lines, hosts
 from support.processes import run_python, started
 
+from official_bert.commands import run_pretraining
+from official_bert.errors import InputError
 from official_bert.runs import checkpoints
 from official_bert.sources.formats.tf1 import checkpoint as tf1
 from tools import fault_drill
@@ -76,12 +79,11 @@ def folder(tmp_path):
     return tmp_path
 
 
-def start(folder):
-    """Starts a pre-training run that takes minutes."""
+def command_line(folder):
+    """Returns the command of a pre-training run that takes minutes."""
     scenario = fault_drill.scenarios(str(folder))[0]
     line = fault_drill.command_line(scenario, str(folder))
-    changes = ["--num_train_steps=100000", "--save_checkpoints_steps=20"]
-    return started(*line, *changes, stderr=subprocess.PIPE)
+    return [*line, "--num_train_steps=100000", "--save_checkpoints_steps=20"]
 
 
 @pytest.mark.slow
@@ -103,13 +105,13 @@ def test_killed_runs_end_like_an_uninterrupted_one(name):
 
 @pytest.mark.slow
 def test_ctrl_c_saves_and_exits_while_a_second_run_is_kept_out(folder):
-    with start(folder) as process:
+    line = command_line(folder)
+    with started(*line, stderr=subprocess.PIPE) as process:
         hosts.read_until(process, "Saved .*model.ckpt-20$")
-        with start(folder) as second:
-            _, errors = second.communicate()
-        assert second.returncode == 1
-        assert f"is in use by process {process.pid} on host" in errors
-        assert "Traceback" not in errors
+        message = f"is in use by process {process.pid} on host"
+        flags = shlex.join([*line[1:], "--num_train_steps=1"])
+        with pytest.raises(InputError, match=message):
+            command_lines.run(run_pretraining, flags)
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate()
