@@ -14,10 +14,10 @@ test: .venv/tests-installed
 	$(MAKE) --jobs 2 lint pytest
 
 # TensorFlow does not free the memory of models that a process has run, so each
-# process runs only sixteen files of tests. Two processes run at a time. They
+# process runs only 22 files of tests. Two processes run at a time. They
 # start with the largest files, so that both end at about the same time.
 pytest: .venv/tests-installed
-	@ls -S $$(find tests -name "test_*.py") | xargs -P 2 -n 16 sh -c \
+	@ls -S $$(find tests -name "test_*.py") | xargs -P 2 -n 22 sh -c \
 	  'output=$$($(BIN)/python -m pytest -m "not nightly" "$$@" 2>&1); \
 	  status=$$?; printf "%s\n" "$$output"; exit $$status' pytest
 
