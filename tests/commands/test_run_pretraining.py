@@ -61,6 +61,12 @@ def copy(finished, folder):
     return shutil.copytree(finished, folder / "out")
 
 
+def save(copy, changes):
+    """Saves a checkpoint of step 9 with changed weights."""
+    state = checkpoints.ResumeState(seed=1, examples_seen=64)
+    checkpoints.save(str(copy), 9, weights(copy) | changes, state, keep=1)
+
+
 @pytest.fixture(autouse=True)
 def info_is_logged(caplog):
     caplog.set_level("INFO", logger="absl")
@@ -386,6 +392,9 @@ def test_loss_of_predicting_frequencies_is_shown_beside_the_models(
     num_seen = np.count_nonzero(counts)
     # Miller and Madow's estimate of the entropy.
     expected = entropy(counts) + (num_seen - 1) / (2 * counts.sum())
+    # All tokens have the same probability.
+    head = {k: v for k, v in weights(copy).items() if "cls/predictions" in k}
+    save(copy, {name: 0.0 * value for name, value in head.items()})
     run(folder, do_eval=True)
     shown = f"masked_lm_loss .* {expected:9.4f}\n"
     assert re.search(shown, capsys.readouterr().out)
@@ -399,9 +408,7 @@ def test_loss_above_that_of_random_guesses_is_a_warning(copy, folder, caplog):
     run(folder, do_eval=True)
     assert message not in caplog.text
     bias = "cls/predictions/output_bias"
-    changed = weights(copy) | {bias: 50.0 * np.eye(30, dtype=np.float32)[0]}
-    state = checkpoints.ResumeState(seed=1, examples_seen=64)
-    checkpoints.save(str(copy), 9, changed, state, keep=1)
+    save(copy, {bias: 50.0 * np.eye(30, dtype=np.float32)[0]})
     run(folder, do_eval=True)
     assert message in caplog.text
 
