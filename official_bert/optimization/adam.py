@@ -16,7 +16,7 @@ _MIN_SIZE_FOR_XLA = 2**14
 _NO_DECAY = ("LayerNorm", "layer_norm", "bias")
 
 
-@dataclasses.dataclass(eq=False)
+@dataclasses.dataclass(eq=False, repr=False)
 class AdamWeightDecay:
     """Clips gradients by their global norm, then updates the weights.
 

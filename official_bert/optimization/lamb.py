@@ -8,7 +8,7 @@ import tensorflow as tf
 from official_bert.optimization.adam import AdamWeightDecay
 
 
-@dataclasses.dataclass(eq=False)
+@dataclasses.dataclass(eq=False, repr=False)
 class Lamb(AdamWeightDecay):
     """Algorithm 2 of You et al., 2020, Large Batch Optimization.
 

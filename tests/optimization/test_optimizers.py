@@ -212,6 +212,13 @@ def test_update_is_traced_once_for_weights_of_one_shape(monkeypatch):
     assert len(traced) == 1
 
 
+@pytest.mark.parametrize("kind", [AdamWeightDecay, Lamb])
+def test_repr_does_not_read_all_weights(kind):
+    """TensorFlow calls it to name functions that it traces often."""
+    optimizer = kind([variable("a", [1.0])], DECAY)
+    assert "Variable" not in repr(optimizer)
+
+
 def test_lamb_updates_a_weight_of_zeros_with_a_ratio_of_1():
     weight = variable("a/kernel", np.zeros(3))
     # The first bias-corrected update is the gradient's sign.
