@@ -29,7 +29,8 @@ class StepContext:
     """How one training step draws dropout masks, compiles and recomputes.
 
     Models take it as `training`, which Keras passes on to nested layers. With
-    `training=True`, as under `model.fit`, Keras' random state draws the masks.
+    `training=True`, as under `model.fit`, the seed generators of Keras draw the
+    masks.
 
     Attributes:
         random_bits: (layer number, x) -> uniform uint16 Tensor in the shape of
