@@ -57,10 +57,10 @@ class OpenVinoEngine:
         precision: "auto", "float32" or "bfloat16": the precision of
             computation. Outputs are float32. "auto" is float32, and so is
             "bfloat16", with a warning, on processors without bfloat16.
-        is_batch_job: Whether a command that ends soon answers many texts. Two
-            calls then run at the same time, each on half of the cores, which
-            takes less time than one after the other on all cores. The weights
-            are not copied to memory, which takes 0.2 seconds for BERT-Base; if
+        is_batch_job: Whether the process answers many texts and then ends. If
+            so, two calls run at the same time, each on half of the cores, which
+            is faster than one after the other on all cores. The weights are not
+            copied to memory, which saves 0.2 seconds for BERT-Base; but if
             their file is overwritten, the answers change.
 
     Raises:

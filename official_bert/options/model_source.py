@@ -239,7 +239,7 @@ class EngineOptions(
 ):
     """The flags `--engine` and `--precision`."""
 
-    # Whether a command that answers the lines of a file loads the model; see
+    # Whether the command answers many texts and then ends; see
     # `OpenVinoEngine`.
     is_batch_job = False
 

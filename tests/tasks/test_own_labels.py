@@ -160,7 +160,11 @@ def test_lists_with_one_label_each_are_single_labels(
         ([{"a": 1, "b": 0}], [], "jsonl:1: .* not a list or an object. If"),
         ([{"a": 1, "b": 0}], MULTILABEL, "jsonl:1: .* must be a list of names"),
         (["\"{'a': 1, 'b': 0}\""], [], "csv:2: .* not a list or an object"),
-        (BITS, CLASSIFICATION, r"l:1: .* one label. .*=multilabel.*: \['label"),
+        (
+            BITS,
+            CLASSIFICATION,
+            r"jsonl:1: .* exactly one label. .*=multilabel.*: \['label_0', ",
+        ),
         ([["a", "b"]], CLASSIFICATION, "jsonl:1: .* single name.*=multilabel"),
         (BITS, REGRESSION, "jsonl:1: .* must be a number"),
         ([0, 1], MULTILABEL, "jsonl:1: .* must be a list of names"),
