@@ -29,8 +29,7 @@ class StepContext:
     """How one training step draws dropout masks, compiles and recomputes.
 
     Models take it as `training`, which Keras passes on to nested layers. With
-    `training=True`, as under `model.fit`, the seed generators of Keras draw the
-    masks.
+    `training=True`, as under `model.fit`, Keras' random state draws the masks.
 
     Attributes:
         random_bits: (layer number, x) -> uniform uint16 Tensor in the shape of
@@ -212,15 +211,12 @@ class Dropout(keras.layers.Layer):
     def __init__(self, rate: float | None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.rate = rate
-        # The global generator of Keras would be created in the first step of
-        # `fit`, which MirroredStrategy does not allow.
-        self.seed_generator = keras.random.SeedGenerator() if rate else None
 
     def call(self, x: Any, training: Training = False) -> Any:
         if not training or not self.rate:
             return x
         if not isinstance(training, StepContext):
-            return keras.random.dropout(x, self.rate, seed=self.seed_generator)
+            return keras.random.dropout(x, self.rate)
         number = zlib.crc32(self.path.encode()) >> 1
         bits = training.random_bits(number, x)
         threshold = ops.convert_to_tensor(round(self.rate * 65536), "uint16")

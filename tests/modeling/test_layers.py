@@ -161,15 +161,7 @@ def test_dropout_without_a_context_uses_the_random_state_of_keras():
     first, second = (layer(ONES, training=True) for _ in range(2))
     assert not np.array_equal(first, second)
     np.testing.assert_array_equal(layer(ONES), ONES)
-    assert layer.weights == []
-
-
-def test_fit_on_two_devices_supports_dropout():
-    with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
-        model = keras.Sequential([Dropout(0.5), keras.layers.Dense(1)])
-        model.compile("sgd", "mse")
-    losses = model.fit(ONES, ONES[:, :1], verbose=0).history["loss"]
-    assert np.isfinite(losses).all()
+    assert layer.variables == []
 
 
 def test_initialization_is_skipped_only_in_the_context():

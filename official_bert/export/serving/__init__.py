@@ -79,7 +79,7 @@ def export(
     served = make_signatures(finetuned, options.export_text)
     logging.info("Exporting a model for serving; this takes a while")
     module = tf.Module()
-    module.weights = [weight.value for weight in finetuned.model.weights]
+    module.weights = [weight.value for weight in finetuned.model.variables]
     module.vocab_file = tf.saved_model.Asset(finetuned.tokenizer.vocab_file)
     description = finetuned.to_json()
     # TensorFlow does not write to assets.extra itself.
